@@ -143,10 +143,13 @@ func (c AcceptedClaim) Validate() error {
 }
 
 // Placement is what MySQL made of an accepted claim. Order is the row that
-// stands there now; New is false if it had been written before.
+// stands there now; New is false if it had been written before. Poison is set
+// instead of Order when the claim can never be written, and says why: a value
+// that the schema refuses, or an id that belongs to a different order.
 type Placement struct {
-	Order Order
-	New   bool
+	Order  Order
+	New    bool
+	Poison string
 }
 
 // Settlement tells Redis what became of a claim.

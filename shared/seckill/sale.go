@@ -79,3 +79,15 @@ func (s Sale) Validate() error {
 	}
 	return nil
 }
+
+// Stock is what MySQL knows of a sale's units.
+type Stock struct {
+	// Opened is how many units were put on sale in total, Available how many
+	// of them no live order holds.
+	Opened    int64
+	Available int64
+	// Seq is the greatest claim sequence an order was written for.
+	Seq int64
+	// Version grows by one with each change of the numbers.
+	Version int64
+}
