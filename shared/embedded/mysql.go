@@ -1,0 +1,74 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	sqle "github.com/dolthub/go-mysql-server"
+	"github.com/dolthub/go-mysql-server/memory"
+	"github.com/dolthub/go-mysql-server/server"
+	"github.com/dolthub/go-mysql-server/sql"
+	"github.com/sirupsen/logrus"
+)
+
+// MySQLConnsMax is how many connections a client of MySQL may keep: the
+// memory engine loses committed updates when transactions overlap. The server
+// itself lets only one in; a second waits for the first to go, mysqlWaitMax
+// at most, and is then closed.
+const MySQLConnsMax = 1
+
+const (
+	mysqlDatabase = "seckill"
+	mysqlWaiting  = 64
+	mysqlWaitMax  = 10 * time.Second
+)
+
+// quiet keeps the engine's log of every connection and statement error out of
+// the program's output; errors reach the client anyway.
+var quiet = sync.OnceFunc(func() { logrus.SetOutput(io.Discard) })
+
+// MySQL starts go-mysql-server's memory engine on a free loopback port, with
+// one empty database. It returns the DSN and a stop function, which drops
+// everything and may be called twice. See MySQLConnsMax.
+func MySQL() (dsn string, stop func(), err error) {
+	quiet()
+	db := memory.NewDatabase(mysqlDatabase)
+	db.EnablePrimaryKeyIndexes()
+	provider := memory.NewDBProvider(db)
+	engine := sqle.NewDefault(provider)
+
+	listen := net.ListenConfig{}
+	listener, err := listen.Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", nil, fmt.Errorf("listen for the embedded MySQL server: %w", err)
+	}
+	addr := listener.Addr().String()
+	srv, err := server.NewServer(server.Config{
+		Protocol: "tcp", Address: addr, Listener: listener,
+		MaxConnections: MySQLConnsMax, MaxWaitConnections: mysqlWaiting, MaxWaitConnectionsTimeout: mysqlWaitMax,
+		MaxLoggedQueryLen: -1, DisableClientMultiStatements: true,
+	}, engine, sql.NewContext, memory.NewSessionBuilder(provider), nil)
+	if err != nil {
+		_ = listener.Close()
+		return "", nil, fmt.Errorf("set up the embedded MySQL server: %w", err)
+	}
+	return "root@tcp(" + addr + ")/" + mysqlDatabase, serve(srv, engine), nil
+}
+
+// serve accepts in the background and returns what ends it.
+func serve(srv *server.Server, engine *sqle.Engine) (stop func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = srv.Start() // returns nil once the listener is closed
+	}()
+	return sync.OnceFunc(func() {
+		_ = srv.Close()
+		<-done
+		_ = engine.Close()
+	})
+}
