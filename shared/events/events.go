@@ -5,7 +5,11 @@ package events
 
 import (
 	"errors"
-	"net/http"
+	"fmt"
+	"mime"
+	"strings"
+
+	"github.com/go-json-experiment/json"
 
 	"seckill/shared/seckill"
 )
@@ -37,8 +41,7 @@ var (
 	ErrTooLarge = errors.New("too large")
 )
 
-// Event is one CloudEvent as it was read. Data shares memory with what it was
-// read from.
+// Event is one CloudEvent as it was read.
 type Event struct {
 	ID           string
 	Source       string
@@ -48,24 +51,40 @@ type Event struct {
 	TraceParent  string
 	// DataType is the attribute datacontenttype; empty means JSON.
 	DataType string
-	// Data is the payload: a JSON value if DataType is a JSON type.
+	// Data is the payload, decoded from base64 if need be. It is one JSON
+	// value if DataType is a JSON type and it did not come as bytes.
 	Data []byte
 	// Err is set when this one event of a batch is malformed (ErrMalformed);
-	// the fields above are then what could be read.
+	// the other fields are then what could be read.
 	Err error
 }
 
-// Read reads the events of an HTTP request in binary, structured or batch
-// mode; isBatch tells the last. The body may have at most sizeMax bytes, a
-// batch at most BatchMax events. The error wraps ErrNotEvent, ErrMalformed or
-// ErrTooLarge; any other error means that the body could not be read. A
-// malformed event inside a batch is no error of the batch: see Event.Err.
-func Read(r *http.Request, sizeMax int64) (batch []Event, isBatch bool, err error) {
-	return nil, false, ErrNotEvent
+// Claim decodes and validates the data of a seckill.claim.accepted.v1 event.
+// Unknown fields are let through, so that a newer sender may add some. The
+// error wraps seckill.ErrInvalid: such an event can never be applied.
+func (e Event) Claim() (seckill.AcceptedClaim, error) {
+	var c seckill.AcceptedClaim
+	if !isJSON(e.DataType) {
+		return c, &seckill.FieldError{Field: "datacontenttype", Detail: "must be a JSON type"}
+	}
+	if err := json.Unmarshal(e.Data, &c); err != nil {
+		return c, fmt.Errorf("decode claim of event %s: %w: %w", e.ID, seckill.ErrInvalid, err)
+	}
+	if err := c.Validate(); err != nil {
+		return c, fmt.Errorf("claim of event %s: %w", e.ID, err)
+	}
+	if year := c.AcceptedAt.UTC().Year(); year < 1970 || year > 9999 {
+		return c, &seckill.FieldError{Field: "accepted_at", Detail: "must be an instant from 1970 to 9999"}
+	}
+	return c, nil
 }
 
-// Claim decodes and validates the data of a seckill.claim.accepted.v1 event.
-// The error wraps seckill.ErrInvalid: such an event can never be applied.
-func (e Event) Claim() (seckill.AcceptedClaim, error) {
-	return seckill.AcceptedClaim{}, seckill.ErrInvalid
+// isJSON reports whether a datacontenttype says that the data is JSON:
+// nothing at all, application/json, text/json, or any type that ends in +json.
+func isJSON(dataType string) bool {
+	if dataType == "" || dataType == "application/json" {
+		return true
+	}
+	media, _, err := mime.ParseMediaType(dataType)
+	return err == nil && (media == "application/json" || media == "text/json" || strings.HasSuffix(media, "+json"))
 }
