@@ -1,12 +1,19 @@
 // Package mysqlstore keeps sales, stock, orders, payments and the outbox in
-// MySQL or MariaDB. MySQL is the record: whatever Redis says, no order is
-// written that the rows and constraints here do not allow.
+// MySQL 8 or MariaDB 10.11. MySQL is the record: whatever Redis says, no order
+// is written that the rows and constraints here do not allow.
+//
+// Every method is bounded in time, wraps our own trouble (database away,
+// read-only, overloaded, outcome of a COMMIT unknown) in
+// seckill.ErrUnavailable, and may be called again with the same arguments.
+// Locks are taken in one order everywhere: orders, holdings, outbox, stock (by
+// sale), so that transactions queue instead of deadlocking.
 package mysqlstore
 
 import (
 	"context"
 	"database/sql"
 	"errors"
+	"fmt"
 	"time"
 
 	"seckill/shared/seckill"
@@ -14,124 +21,96 @@ import (
 
 // Config says where the database is.
 type Config struct {
-	DSN      string `envconfig:"MYSQL_DSN" secret:"true"`
-	ConnsMax int    `envconfig:"MYSQL_CONNS_MAX" default:"8"`
+	// DSN is a go-sql-driver data source name. What decides over correctness
+	// (time zone, charset, SQL mode, ...) is set by this package whatever the
+	// DSN says; see fixDSN.
+	DSN string `envconfig:"MYSQL_DSN" secret:"true"`
+	// ConnsMax bounds the connections of this process; every replica has its
+	// own, so replicas × ConnsMax must stay below the server's max_connections.
+	ConnsMax int `envconfig:"MYSQL_CONNS_MAX" default:"8"`
 }
 
-// Store is safe for concurrent use.
+// connsMaxMax bounds ConnsMax: one hot row gains nothing from more.
+const connsMaxMax = 1000
+
+// Validate refuses a configuration that cannot work. It never repeats the DSN,
+// which holds a password.
+func (c Config) Validate() error {
+	if c.DSN == "" {
+		return errors.New("MYSQL_DSN must be set")
+	}
+	if _, err := fixDSN(c.DSN); err != nil {
+		return fmt.Errorf("MYSQL_DSN: %w", err)
+	}
+	if c.ConnsMax < 1 || c.ConnsMax > connsMaxMax {
+		return fmt.Errorf("MYSQL_CONNS_MAX must be 1 to %d", connsMaxMax)
+	}
+	return nil
+}
+
+// Store is a pool of connections to one database. It is safe for concurrent
+// use; no method needs a second connection while it holds one.
 type Store struct {
 	db *sql.DB
 }
 
-// Open returns a store.
-func Open(_ Config) (*Store, error) { return nil, errors.ErrUnsupported }
-
-// Close ends all connections.
-func (s *Store) Close() error { return s.db.Close() }
-
-// Ping fails when the database is away or read-only.
-func (s *Store) Ping(_ context.Context) error { return errors.ErrUnsupported }
-
-// Migrate brings the schema up to date.
-func (s *Store) Migrate(_ context.Context) error { return errors.ErrUnsupported }
-
-// PutItem writes an item.
-func (s *Store) PutItem(_ context.Context, _ seckill.Item) (seckill.Item, error) {
-	return seckill.Item{}, errors.ErrUnsupported
+// Open returns a store that connects when it is first used, so that a process
+// starts whether or not the database is there yet.
+func Open(cfg Config) (*Store, error) {
+	return open(cfg, lockWaitMax)
 }
 
-// Item returns an item.
-func (s *Store) Item(_ context.Context, _ string) (seckill.Item, error) {
-	return seckill.Item{}, errors.ErrUnsupported
+// open is Open with another bound on waiting for a row lock, in whole seconds.
+func open(cfg Config, lockWait time.Duration) (*Store, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("open mysql: %w", err)
+	}
+	fixed, err := fixDSN(cfg.DSN)
+	if err != nil {
+		return nil, fmt.Errorf("open mysql: %w", err)
+	}
+	connector, err := newConnector(fixed, lockWait)
+	if err != nil {
+		return nil, fmt.Errorf("open mysql: %w", err)
+	}
+	db := sql.OpenDB(connector)
+	db.SetMaxOpenConns(cfg.ConnsMax)
+	db.SetMaxIdleConns(cfg.ConnsMax)
+	db.SetConnMaxIdleTime(connIdleMax)
+	db.SetConnMaxLifetime(connLifeMax)
+	return &Store{db: db}, nil
 }
 
-// Items lists items.
-func (s *Store) Items(_ context.Context, _ int) ([]seckill.Item, error) {
-	return nil, errors.ErrUnsupported
+// Close ends all connections; calls in flight fail.
+func (s *Store) Close() error {
+	if err := s.db.Close(); err != nil {
+		return fmt.Errorf("close mysql: %w", err)
+	}
+	return nil
 }
 
-// PutSale inserts or amends a sale.
-func (s *Store) PutSale(_ context.Context, _ seckill.Sale) (seckill.Sale, error) {
-	return seckill.Sale{}, errors.ErrUnsupported
-}
-
-// Sale returns a sale.
-func (s *Store) Sale(_ context.Context, _ string) (seckill.Sale, error) {
-	return seckill.Sale{}, errors.ErrUnsupported
-}
-
-// SalesOf lists the sales of SKUs.
-func (s *Store) SalesOf(_ context.Context, _ []string) ([]seckill.Sale, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// SalesToPrepare lists sales that open within ahead and are not archived.
-func (s *Store) SalesToPrepare(_ context.Context, _ time.Duration) ([]seckill.Sale, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// NextEpoch moves a sale's epoch on.
-func (s *Store) NextEpoch(_ context.Context, _ string, _ int64) (int64, error) {
-	return 0, errors.ErrUnsupported
-}
-
-// Snapshot reads a sale's stock and orders as of one instant.
-func (s *Store) Snapshot(_ context.Context, _ string, _ int, _ func([]seckill.Order) error) (seckill.Stock, error) {
-	return seckill.Stock{}, errors.ErrUnsupported
-}
-
-// PlaceOrders turns accepted claims into orders.
-func (s *Store) PlaceOrders(_ context.Context, _ []seckill.AcceptedClaim) ([]seckill.Placement, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Order returns an order and MySQL's now.
-func (s *Store) Order(_ context.Context, _ string) (seckill.Order, time.Time, error) {
-	return seckill.Order{}, time.Time{}, errors.ErrUnsupported
-}
-
-// Cancel cancels an unpaid order.
-func (s *Store) Cancel(_ context.Context, _, _ string) (seckill.Order, seckill.OutboxRow, error) {
-	return seckill.Order{}, seckill.OutboxRow{}, errors.ErrUnsupported
-}
-
-// CancelUnwritten writes an order as cancelled.
-func (s *Store) CancelUnwritten(_ context.Context, _ seckill.AcceptedClaim) (seckill.Order, seckill.OutboxRow, error) {
-	return seckill.Order{}, seckill.OutboxRow{}, errors.ErrUnsupported
-}
-
-// Pay applies a payment.
-func (s *Store) Pay(_ context.Context, _ seckill.Payment) (seckill.Order, seckill.PayResult, error) {
-	return seckill.Order{}, "", errors.ErrUnsupported
-}
-
-// ExpireDue expires unpaid orders past their deadline, at most sizeMax.
-func (s *Store) ExpireDue(_ context.Context, _ int) ([]seckill.OutboxRow, int, error) {
-	return nil, 0, errors.ErrUnsupported
-}
-
-// Outbox lists outbox rows.
-func (s *Store) Outbox(_ context.Context, _ int64, _ int, _ time.Duration) ([]seckill.OutboxRow, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// OutboxDone deletes outbox rows.
-func (s *Store) OutboxDone(_ context.Context, _ []int64) error { return errors.ErrUnsupported }
-
-// OutboxReturned marks a row's returns as done.
-func (s *Store) OutboxReturned(_ context.Context, _ int64) error { return errors.ErrUnsupported }
-
-// Stock returns a sale's stock.
-func (s *Store) Stock(_ context.Context, _ string) (seckill.Stock, error) {
-	return seckill.Stock{}, errors.ErrUnsupported
-}
-
-// UnitsByStatus sums a sale's units by order status.
-func (s *Store) UnitsByStatus(_ context.Context, _ string) (map[seckill.OrderStatus]int64, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// OverLimit counts buyers above the limit of a sale.
-func (s *Store) OverLimit(_ context.Context, _ string) (int64, error) {
-	return 0, errors.ErrUnsupported
+// Ping fails when the database does not answer or cannot be written to: a
+// server that is read-only is the old writer after a failover. Its connection
+// is dropped then, so that the next one may reach the new writer.
+func (s *Store) Ping(ctx context.Context) error {
+	err := s.retry(ctx, func(ctx context.Context) error {
+		conn, err := s.db.Conn(ctx)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = conn.Close() }()
+		var readOnly bool
+		if err := conn.QueryRowContext(ctx, `SELECT @@GLOBAL.read_only`).Scan(&readOnly); err != nil {
+			return err
+		}
+		if readOnly {
+			drop(conn)
+			return fmt.Errorf("%w: the server is read-only", seckill.ErrUnavailable)
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("ping mysql: %w", err)
+	}
+	return nil
 }

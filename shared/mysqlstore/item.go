@@ -1,0 +1,123 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"seckill/shared/seckill"
+)
+
+const itemColumns = `sku, name, description, image_url, version, updated_at`
+
+// scanner is a row or rows.
+type scanner interface{ Scan(dest ...any) error }
+
+func scanItem(row scanner) (seckill.Item, error) {
+	var i seckill.Item
+	err := row.Scan(&i.SKU, &i.Name, &i.Description, &i.ImageURL, &i.Version, &i.UpdatedAt)
+	return i, err
+}
+
+// PutItem inserts an item, or replaces its texts; Version and UpdatedAt of the
+// argument are ignored. It returns the item as it stands now, with a version
+// one higher if anything changed. Errors: *seckill.FieldError.
+func (s *Store) PutItem(ctx context.Context, item seckill.Item) (seckill.Item, error) {
+	if err := item.Validate(); err != nil {
+		return seckill.Item{}, err //nolint:wrapcheck // names the field already
+	}
+	var stored seckill.Item
+	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		at, err := now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		stored, err = putItem(ctx, tx, item, at)
+		return err
+	})
+	if err != nil {
+		return seckill.Item{}, fmt.Errorf("put item %s: %w", item.SKU, err)
+	}
+	return stored, nil
+}
+
+func putItem(ctx context.Context, tx *sql.Tx, item seckill.Item, at time.Time) (seckill.Item, error) {
+	old, err := itemOf(ctx, tx, item.SKU)
+	if errors.Is(err, sql.ErrNoRows) {
+		item.Version, item.UpdatedAt = 1, at
+		_, err := tx.ExecContext(ctx, `INSERT INTO items (`+itemColumns+`) VALUES (?, ?, ?, ?, ?, ?)`,
+			item.SKU, item.Name, item.Description, item.ImageURL, item.Version, item.UpdatedAt)
+		return item, raced(err)
+	}
+	if err != nil {
+		return old, err
+	}
+	item.Version, item.UpdatedAt = old.Version, old.UpdatedAt
+	if item == old {
+		return old, nil
+	}
+	item.Version, item.UpdatedAt = old.Version+1, at
+	return item, once(tx.ExecContext(ctx, `
+		UPDATE items SET name = ?, description = ?, image_url = ?, version = ?, updated_at = ?
+		WHERE sku = ? AND version = ?`,
+		item.Name, item.Description, item.ImageURL, item.Version, item.UpdatedAt, item.SKU, old.Version))
+}
+
+// raced turns a duplicate key into errRaced: the row was not there a moment ago.
+func raced(err error) error {
+	if isDuplicate(err) {
+		return fmt.Errorf("%w: %w", errRaced, err)
+	}
+	return err
+}
+
+// once demands that a guarded statement changed exactly one row; if it changed
+// none, the row is no longer as it was read.
+func once(result sql.Result, err error) error {
+	n, err := changed(result, err)
+	if err == nil && n != 1 {
+		return errRaced
+	}
+	return err
+}
+
+func itemOf(ctx context.Context, q querier, sku string) (seckill.Item, error) {
+	return scanItem(q.QueryRowContext(ctx, `SELECT `+itemColumns+` FROM items WHERE sku = ?`, sku))
+}
+
+// Item returns an item, or seckill.ErrNotFound.
+func (s *Store) Item(ctx context.Context, sku string) (seckill.Item, error) {
+	var item seckill.Item
+	err := s.retry(ctx, func(ctx context.Context) (err error) {
+		item, err = itemOf(ctx, s.db, sku)
+		return missing(err)
+	})
+	if err != nil {
+		return seckill.Item{}, fmt.Errorf("item %s: %w", sku, err)
+	}
+	return item, nil
+}
+
+// missing turns "no row" into seckill.ErrNotFound.
+func missing(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return seckill.ErrNotFound
+	}
+	return err
+}
+
+// Items lists items by SKU, at most limit.
+func (s *Store) Items(ctx context.Context, limit int) ([]seckill.Item, error) {
+	var items []seckill.Item
+	err := s.retry(ctx, func(ctx context.Context) (err error) {
+		rows, err := s.db.QueryContext(ctx, `SELECT `+itemColumns+` FROM items ORDER BY sku LIMIT ?`, limit)
+		items, err = all(rows, err, func(rows *sql.Rows) (seckill.Item, error) { return scanItem(rows) })
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("items: %w", err)
+	}
+	return items, nil
+}

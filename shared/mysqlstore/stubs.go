@@ -1,0 +1,65 @@
+package mysqlstore
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"seckill/shared/seckill"
+)
+
+// Snapshot reads a sale's stock and orders as of one instant.
+func (s *Store) Snapshot(_ context.Context, _ string, _ int, _ func([]seckill.Order) error) (seckill.Stock, error) {
+	return seckill.Stock{}, errors.ErrUnsupported
+}
+
+// PlaceOrders turns accepted claims into orders.
+func (s *Store) PlaceOrders(_ context.Context, _ []seckill.AcceptedClaim) ([]seckill.Placement, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// Order returns an order and MySQL's now.
+func (s *Store) Order(_ context.Context, _ string) (seckill.Order, time.Time, error) {
+	return seckill.Order{}, time.Time{}, errors.ErrUnsupported
+}
+
+// Cancel cancels an unpaid order.
+func (s *Store) Cancel(_ context.Context, _, _ string) (seckill.Order, seckill.OutboxRow, error) {
+	return seckill.Order{}, seckill.OutboxRow{}, errors.ErrUnsupported
+}
+
+// CancelUnwritten writes an order as cancelled.
+func (s *Store) CancelUnwritten(_ context.Context, _ seckill.AcceptedClaim) (seckill.Order, seckill.OutboxRow, error) {
+	return seckill.Order{}, seckill.OutboxRow{}, errors.ErrUnsupported
+}
+
+// Pay applies a payment.
+func (s *Store) Pay(_ context.Context, _ seckill.Payment) (seckill.Order, seckill.PayResult, error) {
+	return seckill.Order{}, "", errors.ErrUnsupported
+}
+
+// ExpireDue expires unpaid orders past their deadline, at most sizeMax.
+func (s *Store) ExpireDue(_ context.Context, _ int) ([]seckill.OutboxRow, int, error) {
+	return nil, 0, errors.ErrUnsupported
+}
+
+// Outbox lists outbox rows.
+func (s *Store) Outbox(_ context.Context, _ int64, _ int, _ time.Duration) ([]seckill.OutboxRow, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// OutboxDone deletes outbox rows.
+func (s *Store) OutboxDone(_ context.Context, _ []int64) error { return errors.ErrUnsupported }
+
+// OutboxReturned marks a row's returns as done.
+func (s *Store) OutboxReturned(_ context.Context, _ int64) error { return errors.ErrUnsupported }
+
+// UnitsByStatus sums a sale's units by order status.
+func (s *Store) UnitsByStatus(_ context.Context, _ string) (map[seckill.OrderStatus]int64, error) {
+	return nil, errors.ErrUnsupported
+}
+
+// OverLimit counts buyers above the limit of a sale.
+func (s *Store) OverLimit(_ context.Context, _ string) (int64, error) {
+	return 0, errors.ErrUnsupported
+}
