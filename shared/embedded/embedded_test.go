@@ -2,11 +2,9 @@ package embedded_test
 
 import (
 	"context"
-	"database/sql"
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/redis/go-redis/v9"
@@ -80,102 +78,6 @@ func TestRedisClockIsTheRealOne(t *testing.T) {
 	if rdb.Exists(ctx, "long").Val() != 1 {
 		t.Error("the key with an hour to live is gone")
 	}
-}
-
-func TestMySQLRollsBackAndCommits(t *testing.T) {
-	t.Parallel()
-	ctx := t.Context()
-	db := openMySQL(t)
-	exec(t, db, "CREATE TABLE n (id INT NOT NULL PRIMARY KEY, u INT NULL, UNIQUE KEY n_u (u))")
-	for _, commit := range []bool{false, true} {
-		tx, err := db.BeginTx(ctx, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := tx.ExecContext(ctx, "INSERT INTO n (id, u) VALUES (?, ?), (?, NULL), (3, NULL)", 1, 7, 2); err != nil {
-			t.Fatal(err)
-		}
-		end := tx.Rollback
-		if commit {
-			end = tx.Commit
-		}
-		if err := end(); err != nil {
-			t.Fatal(err)
-		}
-		want := map[bool]int{false: 0, true: 3}[commit]
-		if got := count(t, db); got != want {
-			t.Errorf("commit %v left %d rows, want %d", commit, got, want)
-		}
-	}
-	if _, err := db.ExecContext(ctx, "INSERT INTO n (id, u) VALUES (4, 7)"); err == nil {
-		t.Error("a second row with the same unique value went in")
-	}
-}
-
-// Two clients at once would lose updates; the server makes the second wait.
-func TestMySQLLetsOneConnectionIn(t *testing.T) {
-	t.Parallel()
-	dsn, stop, err := embedded.MySQL()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
-	first, second := open(t, dsn), open(t, dsn)
-	exec(t, first, "CREATE TABLE n (id INT NOT NULL PRIMARY KEY)")
-	got := make(chan error, 1)
-	go func() {
-		_, err := second.ExecContext(context.WithoutCancel(t.Context()), "INSERT INTO n (id) VALUES (1)")
-		got <- err
-	}()
-	exec(t, first, "INSERT INTO n (id) VALUES (2)")
-	select {
-	case err := <-got:
-		t.Errorf("the second connection was served beside the first: %v", err)
-	default:
-	}
-	_ = first.Close()
-	if err := <-got; err != nil {
-		t.Errorf("after the first connection closed: %v", err)
-	}
-	if got := count(t, second); got != 2 {
-		t.Errorf("%d rows, want both", got)
-	}
-}
-
-func openMySQL(t *testing.T) *sql.DB {
-	t.Helper()
-	dsn, stop, err := embedded.MySQL()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(stop)
-	return open(t, dsn)
-}
-
-func open(t *testing.T, dsn string) *sql.DB {
-	t.Helper()
-	db, err := sql.Open("mysql", dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
-	db.SetMaxOpenConns(embedded.MySQLConnsMax)
-	t.Cleanup(func() { _ = db.Close() })
-	return db
-}
-
-func exec(t *testing.T, db *sql.DB, query string) {
-	t.Helper()
-	if _, err := db.ExecContext(t.Context(), query); err != nil {
-		t.Fatalf("%s: %v", query, err)
-	}
-}
-
-func count(t *testing.T, db *sql.DB) (n int) {
-	t.Helper()
-	if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM n").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 func waitFor(t *testing.T, ok func() bool) {

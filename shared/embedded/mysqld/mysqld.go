@@ -1,4 +1,7 @@
-package embedded
+// Package mysqld runs a MySQL look-alike inside the process: go-mysql-server on
+// its memory engine. It stands apart from the other embedded servers because
+// it is large: only what needs it should link it.
+package mysqld
 
 import (
 	"context"
@@ -15,28 +18,28 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// MySQLConnsMax is how many connections a client of MySQL may keep: the
+// ConnsMax is how many connections a client may keep: the
 // memory engine loses committed updates when transactions overlap. The server
-// itself lets only one in; a second waits for the first to go, mysqlWaitMax
+// itself lets only one in; a second waits for the first to go, waitMax
 // at most, and is then closed.
-const MySQLConnsMax = 1
+const ConnsMax = 1
 
 const (
-	mysqlDatabase = "seckill"
-	mysqlWaiting  = 64
-	mysqlWaitMax  = 10 * time.Second
+	database   = "seckill"
+	waitingMax = 64
+	waitMax    = 10 * time.Second
 )
 
 // quiet keeps the engine's log of every connection and statement error out of
 // the program's output; errors reach the client anyway.
 var quiet = sync.OnceFunc(func() { logrus.SetOutput(io.Discard) })
 
-// MySQL starts go-mysql-server's memory engine on a free loopback port, with
+// Start starts go-mysql-server's memory engine on a free loopback port, with
 // one empty database. It returns the DSN and a stop function, which drops
-// everything and may be called twice. See MySQLConnsMax.
-func MySQL() (dsn string, stop func(), err error) {
+// everything and may be called twice. See ConnsMax.
+func Start() (dsn string, stop func(), err error) {
 	quiet()
-	db := memory.NewDatabase(mysqlDatabase)
+	db := memory.NewDatabase(database)
 	db.EnablePrimaryKeyIndexes()
 	provider := memory.NewDBProvider(db)
 	engine := sqle.NewDefault(provider)
@@ -49,14 +52,14 @@ func MySQL() (dsn string, stop func(), err error) {
 	addr := listener.Addr().String()
 	srv, err := server.NewServer(server.Config{
 		Protocol: "tcp", Address: addr, Listener: listener,
-		MaxConnections: MySQLConnsMax, MaxWaitConnections: mysqlWaiting, MaxWaitConnectionsTimeout: mysqlWaitMax,
+		MaxConnections: ConnsMax, MaxWaitConnections: waitingMax, MaxWaitConnectionsTimeout: waitMax,
 		MaxLoggedQueryLen: -1, DisableClientMultiStatements: true,
 	}, engine, sql.NewContext, memory.NewSessionBuilder(provider), nil)
 	if err != nil {
 		_ = listener.Close()
 		return "", nil, fmt.Errorf("set up the embedded MySQL server: %w", err)
 	}
-	return "root@tcp(" + addr + ")/" + mysqlDatabase, serve(srv, engine), nil
+	return "root@tcp(" + addr + ")/" + database, serve(srv, engine), nil
 }
 
 // serve accepts in the background and returns what ends it.
