@@ -208,9 +208,11 @@ type SaleHead struct {
 	Seq      int64 // claims accepted so far, counted in Redis
 	Fence    Fence
 	FenceAge time.Duration // by Redis' clock
-	// FenceSeq is the last sequence of stream CLAIMS when the fence was set.
-	FenceSeq uint64
-	Now      time.Time // Redis' clock
+	// FenceSeq is how far the claims in flight reach in stream CLAIMS, once it
+	// was noted.
+	FenceSeq   uint64
+	FenceNoted bool
+	Now        time.Time // Redis' clock
 }
 
 // Fence says why claims of a sale are not decided at the moment.

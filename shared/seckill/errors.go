@@ -19,6 +19,9 @@ var (
 	ErrKeyReused = errors.New("idempotency key used with another request")
 	// ErrPending: the claim is accepted but its order is not written yet.
 	ErrPending = errors.New("order is not written yet")
+	// ErrLost: the data is there but cannot be read as what it should be; it
+	// must be built anew.
+	ErrLost = errors.New("cannot be read")
 	// ErrSuperseded: somebody else is doing this with a newer epoch.
 	ErrSuperseded = errors.New("superseded by a newer epoch")
 )

@@ -1,0 +1,42 @@
+package expirycron
+
+import (
+	"errors"
+	"time"
+)
+
+// Config is what an operator may set of this function.
+type Config struct {
+	// Timeout bounds one sweep; what it leaves, the next one does.
+	Timeout time.Duration `envconfig:"SWEEP_TIMEOUT" default:"25s"`
+	// Batch is how many orders, claims or outbox rows one step handles.
+	Batch int `envconfig:"SWEEP_BATCH" default:"500"`
+	// RoundsMax bounds the steps of each kind in one sweep.
+	RoundsMax int `envconfig:"SWEEP_ROUNDS_MAX" default:"1000"`
+	// UnsettledAfter is the age at which a claim that is not settled is
+	// published again.
+	UnsettledAfter time.Duration `envconfig:"UNSETTLED_AFTER" default:"5s"`
+	// OutboxAfter is the age at which work that a function left is taken over.
+	OutboxAfter time.Duration `envconfig:"OUTBOX_AFTER" default:"1s"`
+	// PrepareAhead is how long before its opening a sale is brought into Redis.
+	PrepareAhead time.Duration `envconfig:"PREPARE_AHEAD" default:"8784h"`
+}
+
+// Validate refuses what cannot work.
+func (c Config) Validate() error {
+	switch {
+	case c.Timeout < time.Second || c.Timeout > 10*time.Minute:
+		return errors.New("SWEEP_TIMEOUT: must be 1s to 10m")
+	case c.Batch < 1 || c.Batch > 1000:
+		return errors.New("SWEEP_BATCH: must be 1 to 1000")
+	case c.RoundsMax < 1 || c.RoundsMax > 100_000:
+		return errors.New("SWEEP_ROUNDS_MAX: must be 1 to 100000")
+	case c.UnsettledAfter < time.Second || c.UnsettledAfter > 10*time.Minute:
+		return errors.New("UNSETTLED_AFTER: must be 1s to 10m")
+	case c.OutboxAfter < 0 || c.OutboxAfter > time.Minute:
+		return errors.New("OUTBOX_AFTER: must be 0 to 1m")
+	case c.PrepareAhead < time.Minute || c.PrepareAhead > 10*366*24*time.Hour:
+		return errors.New("PREPARE_AHEAD: must be 1m to 87840h")
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package seckillhttp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"seckill/shared/seckill"
+)
+
+// batches gathers the claims of a sale that arrive while its last script call
+// runs into the next call: no timer, and no delay when nothing runs.
+type batches struct {
+	config       Config
+	reservations Reservations
+	publisher    Publisher
+
+	mu    sync.Mutex
+	lanes map[string]*lane // one for each sale that has claims waiting or running
+}
+
+// lane is the queue of one sale.
+type lane struct {
+	waiting []*attempt
+}
+
+// attempt is one claim on its way through a batch.
+type attempt struct {
+	ctx      context.Context //nolint:containedctx // its deadline outlives the request only inside one batch
+	request  seckill.ClaimRequest
+	decision seckill.Decision
+	ack      Ack
+	err      error
+	done     chan struct{}
+}
+
+var errQueueFull = fmt.Errorf("too many claims are waiting: %w", seckill.ErrUnavailable)
+
+func newBatches(config Config, reservations Reservations, publisher Publisher) *batches {
+	return &batches{config: config, reservations: reservations, publisher: publisher, lanes: make(map[string]*lane)}
+}
+
+// claim decides one attempt. The ack is set when this call accepted the claim
+// and so published it. When ctx ends first the answer is unknown: the claim
+// may still be accepted.
+func (b *batches) claim(ctx context.Context, sale string, request seckill.ClaimRequest) (seckill.Decision, Ack, error) {
+	a := &attempt{ctx: ctx, request: request, done: make(chan struct{})}
+	if err := b.enqueue(sale, a); err != nil {
+		return seckill.Decision{}, nil, err
+	}
+	select {
+	case <-a.done:
+		return a.decision, a.ack, a.err
+	case <-ctx.Done():
+		return seckill.Decision{}, nil, fmt.Errorf("claim in sale %s: %w: %w", sale, seckill.ErrUnavailable, ctx.Err())
+	}
+}
+
+// enqueue adds the attempt to its sale's lane and sets the lane going.
+func (b *batches) enqueue(sale string, a *attempt) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.lanes[sale]
+	if l == nil {
+		l = &lane{}
+		b.lanes[sale] = l
+		go b.run(sale, l)
+	}
+	if len(l.waiting) >= b.config.QueueMax {
+		return errQueueFull
+	}
+	l.waiting = append(l.waiting, a)
+	return nil
+}
+
+// run decides batches of one lane until none is waiting, then ends the lane.
+func (b *batches) run(sale string, l *lane) {
+	for {
+		b.mu.Lock()
+		n := min(len(l.waiting), b.config.BatchMax)
+		if n == 0 {
+			delete(b.lanes, sale)
+			b.mu.Unlock()
+			return
+		}
+		batch := l.waiting[:n:n]
+		l.waiting = l.waiting[n:]
+		b.mu.Unlock()
+		b.decide(sale, batch)
+	}
+}
+
+// decide runs one script call for a batch and answers it. It does not run on a
+// request's context: the client may have hung up, the claim counts all the same.
+func (b *batches) decide(sale string, batch []*attempt) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(batch[0].ctx), b.config.DecideTimeout)
+	defer cancel()
+	requests := make([]seckill.ClaimRequest, len(batch))
+	for i, a := range batch {
+		requests[i] = a.request
+	}
+	decisions, err := b.reservations.Claim(ctx, sale, requests)
+	if err == nil && len(decisions) != len(batch) {
+		err = errors.Join(seckill.ErrUnavailable, fmt.Errorf("sale %s: %d decisions for %d claims", sale, len(decisions), len(batch)))
+	}
+	var accepted []*attempt
+	for i, a := range batch {
+		if err != nil {
+			a.err = err
+			close(a.done)
+			continue
+		}
+		a.decision = decisions[i]
+		if a.decision.Accepted != nil {
+			accepted = append(accepted, a)
+			continue
+		}
+		close(a.done)
+	}
+	if len(accepted) > 0 {
+		go b.publish(accepted)
+	}
+}
+
+// publish hands accepted claims to the broker and answers them. A failure is
+// not undone: the broker may have the claim, and the claim log has it.
+func (b *batches) publish(accepted []*attempt) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(accepted[0].ctx), b.config.DecideTimeout)
+	defer cancel()
+	claims := make([]seckill.AcceptedClaim, len(accepted))
+	for i, a := range accepted {
+		claims[i] = *a.decision.Accepted
+	}
+	acks := b.publisher.PublishClaims(ctx, claims, "0")
+	for i, a := range accepted {
+		if i < len(acks) {
+			a.ack = acks[i]
+		}
+		close(a.done)
+	}
+}

@@ -1,0 +1,76 @@
+// Package seckillhttp takes claims and tells a claim's result. It decides
+// nothing itself: Redis does, in lua/claim.lua.
+package seckillhttp
+
+import (
+	"context"
+	"net/http"
+
+	"seckill/shared/problem"
+	"seckill/shared/seckill"
+)
+
+// Reservations decides claims and remembers them; redisstore.Store is one.
+type Reservations interface {
+	Claim(ctx context.Context, sale string, requests []seckill.ClaimRequest) ([]seckill.Decision, error)
+	ClaimsOf(ctx context.Context, sale string, ids []string) ([]seckill.Claim, error)
+	Known(ctx context.Context, sale string) (bool, error)
+	Readable(ctx context.Context, sale string) (bool, error)
+}
+
+// Ack is the broker's pending answer to one published claim.
+type Ack = interface {
+	Done() <-chan struct{}
+	Err() error
+	Duplicate() bool
+}
+
+// Publisher hands accepted claims to the broker; natsqueue.Queue is one.
+type Publisher interface {
+	PublishClaims(ctx context.Context, claims []seckill.AcceptedClaim, attempt string) []Ack
+}
+
+// Buyers tells who sends a request; identity.Verifier is one.
+type Buyers interface {
+	Buyer(r *http.Request) (string, error)
+}
+
+// Handler is the function as an http.Handler.
+type Handler struct {
+	config       Config
+	reservations Reservations
+	buyers       Buyers
+	batches      *batches
+	results      *results
+	mux          *http.ServeMux
+}
+
+// New returns the function. It holds no connection of its own.
+func New(config Config, reservations Reservations, publisher Publisher, buyers Buyers) *Handler {
+	h := &Handler{
+		config:       config,
+		reservations: reservations,
+		buyers:       buyers,
+		batches:      newBatches(config, reservations, publisher),
+		results:      newResults(config, reservations),
+		mux:          http.NewServeMux(),
+	}
+	h.mux.HandleFunc("POST /sales/{sale}/claims", h.postClaim)
+	h.mux.HandleFunc("GET /sales/{sale}/claims/{claim}", h.getClaim)
+	h.mux.HandleFunc("/sales/{sale}/claims", methodNotAllowed("POST"))
+	h.mux.HandleFunc("/sales/{sale}/claims/{claim}", methodNotAllowed("GET, HEAD"))
+	h.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		problem.Write(w, problem.Of(seckill.ErrNotFound))
+	})
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
+
+func methodNotAllowed(allow string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Allow", allow)
+		problem.Write(w, problem.Problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: "allowed: " + allow})
+	}
+}
