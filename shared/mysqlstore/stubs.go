@@ -3,7 +3,6 @@ package mysqlstore
 import (
 	"context"
 	"errors"
-	"time"
 
 	"seckill/shared/seckill"
 )
@@ -11,16 +10,6 @@ import (
 // Snapshot reads a sale's stock and orders as of one instant.
 func (s *Store) Snapshot(_ context.Context, _ string, _ int, _ func([]seckill.Order) error) (seckill.Stock, error) {
 	return seckill.Stock{}, errors.ErrUnsupported
-}
-
-// PlaceOrders turns accepted claims into orders.
-func (s *Store) PlaceOrders(_ context.Context, _ []seckill.AcceptedClaim) ([]seckill.Placement, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// Order returns an order and MySQL's now.
-func (s *Store) Order(_ context.Context, _ string) (seckill.Order, time.Time, error) {
-	return seckill.Order{}, time.Time{}, errors.ErrUnsupported
 }
 
 // Cancel cancels an unpaid order.
@@ -41,22 +30,6 @@ func (s *Store) Pay(_ context.Context, _ seckill.Payment) (seckill.Order, seckil
 // ExpireDue expires unpaid orders past their deadline, at most sizeMax.
 func (s *Store) ExpireDue(_ context.Context, _ int) ([]seckill.OutboxRow, int, error) {
 	return nil, 0, errors.ErrUnsupported
-}
-
-// Outbox lists outbox rows.
-func (s *Store) Outbox(_ context.Context, _ int64, _ int, _ time.Duration) ([]seckill.OutboxRow, error) {
-	return nil, errors.ErrUnsupported
-}
-
-// OutboxDone deletes outbox rows.
-func (s *Store) OutboxDone(_ context.Context, _ []int64) error { return errors.ErrUnsupported }
-
-// OutboxReturned marks a row's returns as done.
-func (s *Store) OutboxReturned(_ context.Context, _ int64) error { return errors.ErrUnsupported }
-
-// UnitsByStatus sums a sale's units by order status.
-func (s *Store) UnitsByStatus(_ context.Context, _ string) (map[seckill.OrderStatus]int64, error) {
-	return nil, errors.ErrUnsupported
 }
 
 // OverLimit counts buyers above the limit of a sale.

@@ -1,0 +1,102 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"time"
+
+	"seckill/shared/seckill"
+)
+
+const orderColumns = `id, sale, sku, buyer, quantity, price_minor, amount_minor, currency, status, reason, seq, accepted_at, created_at, pay_by, paid_at, buyer_limit`
+
+// orderRow is an order with the limit it was written under, which says
+// whether live_key (1) or holdings (more) count its units.
+type orderRow struct {
+	seckill.Order
+	limit int64
+}
+
+func scanOrder(row scanner) (orderRow, error) {
+	var o orderRow
+	var paidAt sql.NullTime
+	err := row.Scan(&o.ID, &o.Sale, &o.SKU, &o.Buyer, &o.Quantity, &o.PriceMinor, &o.AmountMinor, &o.Currency,
+		&o.Status, &o.Reason, &o.Seq, &o.AcceptedAt, &o.CreatedAt, &o.PayBy, &paidAt, &o.limit)
+	o.PaidAt = paidAt.Time
+	return o, err
+}
+
+// newOrder is the unpaid order that a claim becomes at at.
+func newOrder(c seckill.AcceptedClaim, limit int64, at time.Time) orderRow {
+	return orderRow{limit: limit, Order: seckill.Order{
+		ID: c.Claim, Sale: c.Sale, SKU: c.SKU, Buyer: c.Buyer, Quantity: c.Quantity,
+		PriceMinor: c.PriceMinor, AmountMinor: c.AmountMinor(), Currency: c.Currency,
+		Status: seckill.OrderUnpaid, Seq: c.Seq,
+		AcceptedAt: ms(c.AcceptedAt), CreatedAt: at, PayBy: at.Add(c.PayWindow()),
+	}}
+}
+
+// matches reports whether the order is what the claim became: same sale,
+// buyer and quantity.
+func (o orderRow) matches(c seckill.AcceptedClaim) bool {
+	return o.ID == c.Claim && o.Sale == c.Sale && o.Buyer == c.Buyer && o.Quantity == c.Quantity
+}
+
+// insertOrders writes new orders in one statement, at most chunkMax. errRaced:
+// an id or a buyer's live unit was written meanwhile; errRefused: a value
+// breaks the schema. Either way none of them is written.
+func insertOrders(ctx context.Context, tx *sql.Tx, rows []orderRow, at time.Time) error {
+	if len(rows) == 0 {
+		return nil
+	}
+	const width = 16
+	args := make([]any, 0, width*len(rows))
+	for i := range rows {
+		o := &rows[i]
+		args = append(args, o.ID, o.Sale, o.SKU, o.Buyer, o.Quantity, o.PriceMinor, o.AmountMinor, o.Currency,
+			string(o.Status), string(o.Reason), o.Seq, o.AcceptedAt, o.CreatedAt, o.PayBy, o.limit, at)
+	}
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO orders (id, sale, sku, buyer, quantity, price_minor, amount_minor, currency,
+			status, reason, seq, accepted_at, created_at, pay_by, buyer_limit, updated_at)
+		VALUES `+rowMarks(len(rows), width), args...)
+	if isData(err) {
+		return fmt.Errorf("%w: %w", errRefused, err)
+	}
+	return raced(err)
+}
+
+func orderOf(ctx context.Context, q querier, id string) (orderRow, error) {
+	return scanOrder(q.QueryRowContext(ctx, `SELECT `+orderColumns+` FROM orders WHERE id = ?`, id))
+}
+
+// ordersByID reads the orders with these ids, at most chunkMax of them.
+func ordersByID(ctx context.Context, q querier, ids []string) (map[string]orderRow, error) {
+	rows, err := q.QueryContext(ctx, `SELECT `+orderColumns+` FROM orders WHERE id IN (`+marks(len(ids))+`)`, anys(ids)...)
+	list, err := all(rows, err, func(rows *sql.Rows) (orderRow, error) { return scanOrder(rows) })
+	byID := make(map[string]orderRow, len(list)+len(ids))
+	for _, o := range list {
+		byID[o.ID] = o
+	}
+	return byID, err
+}
+
+// Order returns an order as it is written, and the instant by MySQL's clock at
+// which to look at it: Order.At(now) tells whether its deadline has passed.
+// seckill.ErrNotFound: it is not written, or not yet.
+func (s *Store) Order(ctx context.Context, id string) (seckill.Order, time.Time, error) {
+	var o orderRow
+	var at time.Time
+	err := s.retry(ctx, func(ctx context.Context) (err error) {
+		if o, err = orderOf(ctx, s.db, id); err != nil {
+			return missing(err)
+		}
+		at, err = now(ctx, s.db) // after the order, so never earlier than what it says
+		return err
+	})
+	if err != nil {
+		return seckill.Order{}, time.Time{}, fmt.Errorf("order %s: %w", id, err)
+	}
+	return o.Order, at, nil
+}

@@ -1,0 +1,120 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"slices"
+
+	"seckill/shared/seckill"
+)
+
+// PlaceOrders turns accepted claims into orders and answers in the order of
+// the input. It is idempotent by claim id: a claim whose order exists in any
+// state gets that order with New false. A claim that cannot become an order is
+// written as a rejected one. Units are taken from stock in the transaction
+// that writes the orders; a batch shares one transaction, up to 500 claims.
+//
+// A claim that can never be written is answered with a Placement.Poison and
+// does not hold back the others. An error is our own trouble: then the
+// placements of the claims before it are returned with it, those are durable;
+// the rest is unknown and may be placed again.
+func (s *Store) PlaceOrders(ctx context.Context, claims []seckill.AcceptedClaim) ([]seckill.Placement, error) {
+	placed := make([]seckill.Placement, 0, len(claims))
+	for chunk := range slices.Chunk(claims, chunkMax) {
+		part, err := s.place(ctx, chunk)
+		placed = append(placed, part...)
+		if err != nil {
+			return placed, fmt.Errorf("place order %s: %w", claims[len(placed)].Claim, err)
+		}
+	}
+	return placed, nil
+}
+
+// place writes claims together, or, if one of them spoils that, in halves: so
+// the bad row is found and judged alone.
+func (s *Store) place(ctx context.Context, claims []seckill.AcceptedClaim) ([]seckill.Placement, error) {
+	placed, err := s.placeTogether(ctx, claims)
+	spoiled := errors.Is(err, errRefused) || errors.Is(err, errRaced)
+	switch {
+	case err == nil:
+		return placed, nil
+	case !spoiled:
+		return nil, err
+	case len(claims) == 1 && errors.Is(err, errRefused):
+		return []seckill.Placement{{Poison: err.Error()}}, nil
+	case len(claims) == 1:
+		return nil, err
+	}
+	first, err := s.place(ctx, claims[:len(claims)/2])
+	if err != nil {
+		return first, err
+	}
+	second, err := s.place(ctx, claims[len(claims)/2:])
+	return append(first, second...), err
+}
+
+// placeTogether writes claims in one transaction. The stock rows are locked
+// last and only for the guarded UPDATE; when that finds too few units, the
+// transaction runs again and locks them first, to see which claims still fit.
+func (s *Store) placeTogether(ctx context.Context, claims []seckill.AcceptedClaim) ([]seckill.Placement, error) {
+	var placed []seckill.Placement
+	exact := false
+	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		b, err := readBatch(ctx, tx, claims)
+		if err != nil {
+			return err
+		}
+		if exact || b.mayRunShort() {
+			if err := b.lockStock(ctx, tx); err != nil {
+				return err
+			}
+		}
+		b.judge()
+		placed = b.placed
+		if err = b.write(ctx, tx); errors.Is(err, errShort) {
+			exact = true
+			return fmt.Errorf("%w: %w", errRaced, err)
+		}
+		return err
+	})
+	return placed, err
+}
+
+// write stores what judge decided.
+func (b *batch) write(ctx context.Context, tx *sql.Tx) error {
+	if len(b.fresh) == 0 {
+		return nil
+	}
+	if err := insertOrders(ctx, tx, b.fresh, b.at); err != nil {
+		return err
+	}
+	for _, s := range b.inOrder() {
+		if s.sale.Limit > 1 {
+			if err := addHeld(ctx, tx, s.sale, s.added); err != nil {
+				return err
+			}
+		}
+		if err := addOutbox(ctx, tx, &seckill.OutboxRow{Sale: s.sale.ID, Announce: s.announce}, b.at); err != nil {
+			return err
+		}
+	}
+	for _, s := range b.inOrder() {
+		if err := s.takeUnits(ctx, tx); err != nil {
+			return fmt.Errorf("take %d units of %s: %w", s.taken, s.sale.ID, err)
+		}
+	}
+	return nil
+}
+
+// takeUnits settles the sale's stock row; a sale that only refused claims
+// notes how far it has seen them.
+func (s *saleBatch) takeUnits(ctx context.Context, tx *sql.Tx) error {
+	if s.taken > 0 {
+		return takeUnits(ctx, tx, s.sale.ID, s.taken, s.seq)
+	}
+	_, err := tx.ExecContext(ctx, `
+		UPDATE stock SET seq = ?, version = version + 1 WHERE sale = ? AND seq < ?`, s.seq, s.sale.ID, s.seq)
+	return err
+}
