@@ -1,0 +1,125 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"seckill/shared/seckill"
+)
+
+// Cancel cancels the buyer's unpaid order and puts its units back into stock.
+// The outbox row returned says what is left to do: restock in Redis, then
+// OutboxReturned. Cancelling a cancelled order again answers the order, an
+// empty row (ID 0) and no error.
+//
+// seckill.ErrNotFound: there is no such order, or it is another buyer's.
+// seckill.ErrConflict: the order is paid, refused or past its deadline; it is
+// returned as it stands now.
+func (s *Store) Cancel(ctx context.Context, id, buyer string) (seckill.Order, seckill.OutboxRow, error) {
+	var order seckill.Order
+	var row seckill.OutboxRow
+	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) (err error) {
+		at, err := now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		order, row, err = cancel(ctx, tx, id, buyer, at)
+		return err
+	})
+	if err != nil {
+		return order, seckill.OutboxRow{}, fmt.Errorf("cancel order %s: %w", id, err)
+	}
+	return order, row, nil
+}
+
+func cancel(ctx context.Context, tx *sql.Tx, id, buyer string, at time.Time) (seckill.Order, seckill.OutboxRow, error) {
+	var none seckill.OutboxRow
+	o, err := orderOf(ctx, tx, id)
+	if err != nil {
+		return seckill.Order{}, none, missing(err)
+	}
+	if o.Buyer != buyer {
+		return seckill.Order{}, none, seckill.ErrNotFound
+	}
+	switch stands := o.At(at); {
+	case stands.Status == seckill.OrderCancelled:
+		return stands, none, nil
+	case !stands.Status.Can(seckill.OrderCancelled):
+		return stands, none, fmt.Errorf("%w: the order is %s", seckill.ErrConflict, stands.Status)
+	}
+	err = once(tx.ExecContext(ctx, `
+		UPDATE orders SET status = ?, updated_at = ?
+		WHERE id = ? AND buyer = ? AND status = ? AND pay_by > ?`,
+		string(seckill.OrderCancelled), at, id, buyer, string(seckill.OrderUnpaid), at))
+	if err != nil {
+		return o.Order, none, err
+	}
+	o.Status = seckill.OrderCancelled
+	row, err := giveBack(ctx, tx, []orderRow{o}, at)
+	return o.Order, row, err
+}
+
+// giveBack returns the units of orders of one sale that have just ceased to be
+// live, and writes the outbox row that passes it on.
+func giveBack(ctx context.Context, tx *sql.Tx, orders []orderRow, at time.Time) (seckill.OutboxRow, error) {
+	row := released(orders, at)
+	if err := giveHeld(ctx, tx, orders); err != nil {
+		return row, err
+	}
+	if err := addOutbox(ctx, tx, &row, at); err != nil {
+		return row, err
+	}
+	var n int64
+	for _, o := range orders {
+		n += o.Quantity
+	}
+	return row, giveUnits(ctx, tx, row.Sale, n)
+}
+
+// CancelUnwritten cancels a claim whose order is not written yet: it writes
+// the order as cancelled, so that the claim's event, which is still on its
+// way, meets it. MySQL's stock is untouched, as it never gave these units; the
+// outbox row returns them in Redis. If the order has been written meanwhile
+// this is Cancel, with its errors; seckill.ErrConflict also if an order with
+// this id exists for another claim.
+func (s *Store) CancelUnwritten(ctx context.Context, claim seckill.AcceptedClaim) (seckill.Order, seckill.OutboxRow, error) {
+	var order seckill.Order
+	var row seckill.OutboxRow
+	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		at, err := now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		old, err := orderOf(ctx, tx, claim.Claim)
+		switch {
+		case errors.Is(err, sql.ErrNoRows):
+			order, row, err = writeCancelled(ctx, tx, claim, at)
+		case err != nil:
+		case !old.matches(claim):
+			err = fmt.Errorf("%w: the id belongs to another order", seckill.ErrConflict)
+		default:
+			order, row, err = cancel(ctx, tx, claim.Claim, claim.Buyer, at)
+		}
+		return err
+	})
+	if errors.Is(err, errRefused) {
+		err = fmt.Errorf("%w: %w", seckill.ErrInvalid, err)
+	}
+	if err != nil {
+		return order, seckill.OutboxRow{}, fmt.Errorf("cancel claim %s: %w", claim.Claim, err)
+	}
+	return order, row, nil
+}
+
+func writeCancelled(ctx context.Context, tx *sql.Tx, claim seckill.AcceptedClaim, at time.Time) (seckill.Order, seckill.OutboxRow, error) {
+	o := newOrder(claim, max(claim.Limit, 1), at)
+	o.Status, o.Reason = seckill.OrderCancelled, seckill.ReasonCancelled
+	if err := insertOrders(ctx, tx, []orderRow{o}, at); err != nil {
+		return seckill.Order{}, seckill.OutboxRow{}, err
+	}
+	row := released([]orderRow{o}, at)
+	return o.Order, row, addOutbox(ctx, tx, &row, at)
+}

@@ -1,0 +1,136 @@
+package mysqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"seckill/shared/seckill"
+)
+
+// Pay applies what a provider's verified callback says, once. Every callback
+// is recorded, so money is never lost: what cannot pay the order is kept as
+// refund_due. The order is returned as it stands afterwards.
+//
+//   - PayApplied: the order is paid by this payment now.
+//   - PayDuplicate: this callback or this payment was recorded before.
+//   - PayMismatch: amount or currency differ from the order's, or the payment
+//     belongs to another order; nothing but the record was written.
+//   - PayRefundDue: the order is paid by another payment, cancelled, rejected
+//     or past its deadline, swept or not.
+//
+// seckill.ErrPending: the order is not written (yet); nothing was recorded and
+// the callback should come again. seckill.ErrKeyReused: the callback's id was
+// used with another content. seckill.ErrInvalid: a value cannot be stored.
+func (s *Store) Pay(ctx context.Context, p seckill.Payment) (seckill.Order, seckill.PayResult, error) {
+	var order seckill.Order
+	var result seckill.PayResult
+	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
+		at, err := now(ctx, tx)
+		if err != nil {
+			return err
+		}
+		order, result, err = pay(ctx, tx, p, at)
+		return err
+	})
+	if isData(err) {
+		err = fmt.Errorf("%w: %w", seckill.ErrInvalid, err)
+	}
+	if err != nil {
+		return seckill.Order{}, "", fmt.Errorf("pay order %s by callback %s: %w", p.Order, p.Callback, err)
+	}
+	return order, result, nil
+}
+
+func pay(ctx context.Context, tx *sql.Tx, p seckill.Payment, at time.Time) (seckill.Order, seckill.PayResult, error) {
+	seen, err := recorded(ctx, tx, p)
+	if err != nil {
+		return seckill.Order{}, "", err
+	}
+	o, err := orderOf(ctx, tx, p.Order)
+	if errors.Is(err, sql.ErrNoRows) {
+		return seckill.Order{}, "", seckill.ErrPending
+	}
+	if err != nil || seen {
+		return o.At(at), seckill.PayDuplicate, err
+	}
+	result, err := judgePayment(ctx, tx, p, o)
+	if err != nil {
+		return seckill.Order{}, "", err
+	}
+	if result == seckill.PayApplied {
+		if o, result, err = markPaid(ctx, tx, o, at); err != nil {
+			return seckill.Order{}, "", err
+		}
+	}
+	return o.At(at), result, record(ctx, tx, p, result, at)
+}
+
+// recorded reports whether this callback was recorded before.
+func recorded(ctx context.Context, tx *sql.Tx, p seckill.Payment) (bool, error) {
+	old := seckill.Payment{Callback: p.Callback, Provider: p.Provider}
+	err := tx.QueryRowContext(ctx, `
+		SELECT order_id, reference, amount_minor, currency FROM payments WHERE provider = ? AND callback = ?`,
+		p.Provider, p.Callback).Scan(&old.Order, &old.Reference, &old.AmountMinor, &old.Currency)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return false, nil
+	case err == nil && old != p:
+		return false, fmt.Errorf("%w: callback %s was for order %s", seckill.ErrKeyReused, p.Callback, old.Order)
+	}
+	return err == nil, err
+}
+
+// judgePayment says what a new callback is to the order as far as that does
+// not depend on the order's state: applied means it may pay.
+func judgePayment(ctx context.Context, tx *sql.Tx, p seckill.Payment, o orderRow) (seckill.PayResult, error) {
+	if p.AmountMinor != o.AmountMinor || p.Currency != o.Currency {
+		return seckill.PayMismatch, nil
+	}
+	var order string
+	err := tx.QueryRowContext(ctx, `
+		SELECT order_id FROM payments WHERE provider = ? AND reference = ? AND money = 1`,
+		p.Provider, p.Reference).Scan(&order)
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return seckill.PayApplied, nil
+	case err != nil:
+		return "", err
+	case order != o.ID:
+		return seckill.PayMismatch, nil
+	}
+	return seckill.PayDuplicate, nil
+}
+
+// markPaid makes the order paid if it is unpaid and in time, and announces
+// that; otherwise the money is to be given back.
+func markPaid(ctx context.Context, tx *sql.Tx, o orderRow, at time.Time) (orderRow, seckill.PayResult, error) {
+	n, err := changed(tx.ExecContext(ctx, `
+		UPDATE orders SET status = ?, paid_at = ?, updated_at = ? WHERE id = ? AND status = ? AND pay_by > ?`,
+		string(seckill.OrderPaid), at, at, o.ID, string(seckill.OrderUnpaid), at))
+	if err != nil {
+		return o, "", err
+	}
+	if n != 1 {
+		o, err = orderOf(ctx, tx, o.ID)
+		return o, seckill.PayRefundDue, err
+	}
+	o.Status, o.PaidAt = seckill.OrderPaid, at
+	row := seckill.OutboxRow{Sale: o.Sale}
+	if a, ok := o.Announce(at); ok {
+		row.Announce = append(row.Announce, a)
+	}
+	return o, seckill.PayApplied, addOutbox(ctx, tx, &row, at)
+}
+
+// record keeps the callback. errRaced: the same one, or the same payment, is
+// recorded already, which the next try will read.
+func record(ctx context.Context, tx *sql.Tx, p seckill.Payment, result seckill.PayResult, at time.Time) error {
+	_, err := tx.ExecContext(ctx, `
+		INSERT INTO payments (callback, order_id, provider, reference, amount_minor, currency, result, received_at)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
+		p.Callback, p.Order, p.Provider, p.Reference, p.AmountMinor, p.Currency, string(result), at)
+	return raced(err)
+}
