@@ -1,0 +1,131 @@
+package natsqueue
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ClaimsHead returns the last sequence of stream CLAIMS; 0 if it never had a
+// claim.
+func (q *Queue) ClaimsHead(ctx context.Context) (uint64, error) {
+	stream, err := q.js.Stream(ctx, StreamClaims)
+	if err != nil {
+		return 0, fmt.Errorf("look at stream %s: %w", StreamClaims, err)
+	}
+	return stream.CachedInfo().State.LastSeq, nil
+}
+
+// ClaimsApplied reports whether every claim up to seq has been answered for
+// good: acknowledged or parked. It is so, too, when the stream was created
+// again and knows no seq: what it held then is lost, not in flight.
+func (q *Queue) ClaimsApplied(ctx context.Context, seq uint64) (bool, error) {
+	stream, err := q.js.Stream(ctx, StreamClaims)
+	if err != nil {
+		return false, fmt.Errorf("look at stream %s: %w", StreamClaims, err)
+	}
+	info := stream.CachedInfo()
+	if info.State.LastSeq < seq || info.State.FirstSeq > seq {
+		return true, nil
+	}
+	if info.Config.Retention == jetstream.WorkQueuePolicy {
+		return false, nil // it still holds a claim at or before seq
+	}
+	consumer, err := stream.Consumer(ctx, Consumer)
+	if err != nil {
+		return false, fmt.Errorf("look at consumer %s: %w", Consumer, err)
+	}
+	return consumer.CachedInfo().AckFloor.Stream >= seq, nil
+}
+
+// Backlog counts the claims not yet delivered, and those delivered but not yet
+// answered (waiting for their next try included).
+func (q *Queue) Backlog(ctx context.Context) (pending, ackPending uint64, err error) {
+	consumer, err := q.js.Consumer(ctx, StreamClaims, Consumer)
+	if err != nil {
+		return 0, 0, fmt.Errorf("look at consumer %s: %w", Consumer, err)
+	}
+	info := consumer.CachedInfo()
+	return info.NumPending, uint64(info.NumAckPending), nil
+}
+
+// Subscription takes claims from stream CLAIMS. It may be used from many
+// goroutines.
+type Subscription struct {
+	q        *Queue
+	consumer atomic.Pointer[jetstream.Consumer] // nil when it must be looked up
+}
+
+// Claims subscribes to stream CLAIMS; it asks the broker nothing yet.
+func (q *Queue) Claims() *Subscription { return &Subscription{q: q} }
+
+// Fetch returns at most sizeMax claims: at once those that are there, else the
+// first that comes within wait, else none. It waits that long even if ctx ends
+// meanwhile: a claim that is already on its way to us would otherwise be
+// hidden from everybody for Config.AckWait. Every delivery must be answered. A
+// missing stream or consumer is created; an error is worth a pause and another
+// try.
+func (s *Subscription) Fetch(ctx context.Context, sizeMax int, wait time.Duration) ([]Delivery, error) {
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("fetch claims: %w", ctx.Err())
+	}
+	found, err := s.fetch(ctx, sizeMax, wait)
+	if err == nil || len(found) > 0 { // an error after the first is met again next time
+		return found, nil
+	}
+	s.consumer.Store(nil)
+	if vanished(err) {
+		if healErr := s.q.heal(ctx); healErr != nil {
+			err = errors.Join(err, healErr)
+		}
+	}
+	return nil, fmt.Errorf("fetch claims: %w", err)
+}
+
+func (s *Subscription) fetch(ctx context.Context, sizeMax int, wait time.Duration) ([]Delivery, error) {
+	consumer, err := s.lookUp(ctx)
+	if err != nil {
+		return nil, err
+	}
+	found, err := s.collect(consumer.FetchNoWait(sizeMax))
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	found, err = s.collect(consumer.Fetch(1, jetstream.FetchMaxWait(wait)))
+	if err != nil || len(found) == 0 || sizeMax == 1 {
+		return found, err
+	}
+	more, err := s.collect(consumer.FetchNoWait(sizeMax - 1))
+	return append(found, more...), err
+}
+
+func (s *Subscription) lookUp(ctx context.Context) (jetstream.Consumer, error) {
+	if known := s.consumer.Load(); known != nil {
+		return *known, nil
+	}
+	consumer, err := s.q.js.Consumer(ctx, StreamClaims, Consumer)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // Fetch says what was being done
+	}
+	s.consumer.Store(&consumer)
+	return consumer, nil
+}
+
+func (s *Subscription) collect(batch jetstream.MessageBatch, err error) ([]Delivery, error) {
+	if err != nil {
+		return nil, err
+	}
+	var found []Delivery
+	for msg := range batch.Messages() {
+		d, err := s.q.delivery(msg)
+		if err != nil {
+			return found, err
+		}
+		found = append(found, d)
+	}
+	return found, batch.Error() //nolint:wrapcheck // Fetch says what was being done
+}

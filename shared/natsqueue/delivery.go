@@ -1,0 +1,142 @@
+package natsqueue
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Delivery is one message of stream CLAIMS, to be answered exactly once by
+// Ack, Nak or Park. An answer that is lost with the connection has the message
+// delivered again. It is an alias of an interface literal, so that a function
+// can name the same type itself.
+type Delivery = interface {
+	// ID is the message's Nats-Msg-Id, or its place in the stream.
+	ID() string
+	Data() []byte
+	// Header holds the headers in the case they were sent in.
+	Header() map[string][]string
+	// Delivered counts how often the message was delivered, from 1.
+	Delivered() int
+	// Ack removes the message.
+	Ack() error
+	// Nak has the message delivered again after delay; 0 is at once.
+	Nak(delay time.Duration) error
+	// Park moves the message to stream DEAD with the reason. After an error
+	// it is not answered yet.
+	Park(ctx context.Context, reason string) error
+	// InProgress starts the ack wait anew.
+	InProgress() error
+}
+
+type delivery struct {
+	q    *Queue
+	msg  jetstream.Msg
+	meta *jetstream.MsgMetadata
+}
+
+func (q *Queue) delivery(msg jetstream.Msg) (*delivery, error) {
+	meta, err := msg.Metadata()
+	if err != nil {
+		return nil, fmt.Errorf("read metadata of a claim: %w", err)
+	}
+	return &delivery{q: q, msg: msg, meta: meta}, nil
+}
+
+func (d *delivery) ID() string {
+	if id := d.msg.Headers().Get(jetstream.MsgIDHeader); id != "" {
+		return id
+	}
+	return d.meta.Stream + "." + strconv.FormatUint(d.meta.Sequence.Stream, 10)
+}
+
+func (d *delivery) Data() []byte                { return d.msg.Data() }
+func (d *delivery) Header() map[string][]string { return d.msg.Headers() }
+func (d *delivery) Delivered() int              { return int(d.meta.NumDelivered) }
+
+func (d *delivery) Ack() error { return d.answered("ack", d.msg.Ack()) }
+
+func (d *delivery) Nak(delay time.Duration) error {
+	if delay <= 0 {
+		return d.answered("nak", d.msg.Nak())
+	}
+	return d.answered("nak", d.msg.NakWithDelay(delay))
+}
+
+func (d *delivery) InProgress() error { return d.answered("keep", d.msg.InProgress()) }
+
+// Park publishes first and takes the original away only when that is stored.
+// The id is the message's place in its stream, so a repeat is stored once.
+func (d *delivery) Park(ctx context.Context, reason string) error {
+	ctx, cancel := context.WithTimeout(ctx, d.q.config.PublishTimeout)
+	defer cancel()
+	parked := d.parked(reason)
+	_, err := d.q.js.PublishMsg(ctx, parked)
+	if vanished(err) && d.q.heal(ctx) == nil {
+		_, err = d.q.js.PublishMsg(ctx, parked)
+	}
+	if err != nil {
+		return fmt.Errorf("park claim %s: %w", d.ID(), err)
+	}
+	return d.answered("park", d.msg.TermWithReason(reason))
+}
+
+func (d *delivery) answered(how string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s claim %s: %w", how, d.ID(), err)
+	}
+	return nil
+}
+
+// Headers of a parked message, beside those it came with.
+const (
+	headerID        = "Seckill-Id"
+	headerReason    = "Seckill-Reason"
+	headerSubject   = "Seckill-Subject"
+	headerSeq       = "Seckill-Seq"
+	headerDelivered = "Seckill-Delivered"
+	headerTime      = "Seckill-Time"
+	headerCut       = "Seckill-Cut"
+)
+
+const (
+	// headerBytesMax bounds a header that comes from outside.
+	headerBytesMax = 500
+	// parkedHeadersMax is room for the headers above within a payload.
+	parkedHeadersMax = 4 << 10
+)
+
+// parked is the message as it is stored in DEAD. One that would be too large
+// with its new headers is cut to what an operator can still judge.
+func (d *delivery) parked(reason string) *nats.Msg {
+	msg := nats.NewMsg(subjectDead + "claims")
+	msg.Data = d.msg.Data()
+	size := len(msg.Data)
+	for key, values := range d.msg.Headers() {
+		if strings.HasPrefix(key, "Nats-") { // these command the broker; they were obeyed once
+			continue
+		}
+		msg.Header[key] = values
+		for _, value := range values {
+			size += len(key) + len(value) + len(": \r\n")
+		}
+	}
+	if room := int(min(d.q.conn.MaxPayload(), messageSizeMax)) - parkedHeadersMax; size > room {
+		msg.Header = nats.Header{headerCut: {strconv.Itoa(len(msg.Data))}}
+		msg.Data = msg.Data[:min(len(msg.Data), room)]
+	}
+	set := func(key, value string) { msg.Header.Set(key, value[:min(len(value), headerBytesMax)]) }
+	set(headerID, d.ID())
+	set(headerReason, reason)
+	set(headerSubject, d.msg.Subject())
+	set(headerSeq, strconv.FormatUint(d.meta.Sequence.Stream, 10))
+	set(headerDelivered, strconv.FormatUint(d.meta.NumDelivered, 10))
+	set(headerTime, d.meta.Timestamp.UTC().Format(time.RFC3339Nano))
+	set(jetstream.MsgIDHeader, fmt.Sprintf("%s.%d.%d", d.meta.Stream, d.meta.Sequence.Stream, d.meta.Timestamp.UnixNano()))
+	return msg
+}
