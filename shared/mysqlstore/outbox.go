@@ -75,6 +75,20 @@ func (s *Store) Outbox(ctx context.Context, after int64, sizeMax int, minAge tim
 	return list, nil
 }
 
+// ReturnsPending reports whether units of a sale wait in the outbox to be
+// given back in Redis.
+func (s *Store) ReturnsPending(ctx context.Context, sale string) (bool, error) {
+	var n int64
+	err := s.retry(ctx, func(ctx context.Context) error {
+		return s.db.QueryRowContext(ctx, `
+			SELECT COUNT(*) FROM outbox WHERE sale = ? AND returns <> '[]'`, sale).Scan(&n)
+	})
+	if err != nil {
+		return false, fmt.Errorf("pending returns of %s: %w", sale, err)
+	}
+	return n > 0, nil
+}
+
 func scanOutbox(rows *sql.Rows) (seckill.OutboxRow, error) {
 	var row seckill.OutboxRow
 	var returns, announce []byte

@@ -185,14 +185,15 @@ func (s *Store) sales(ctx context.Context, where string, args ...any) ([]seckill
 	return sales, err
 }
 
-// NextEpoch moves a sale's epoch from from to from+1 and returns that; it is
-// the fencing token of whoever builds the sale in Redis next.
-// seckill.ErrSuperseded: the epoch is not from, somebody else moved it.
+// NextEpoch moves a sale's epoch from one to another, later one; it is the
+// fencing token of whoever builds the sale in Redis next.
+// seckill.ErrSuperseded: the epoch is not from, somebody else moved it (or
+// this call did, and its reply was lost).
 // seckill.ErrNotFound: there is no such sale.
-func (s *Store) NextEpoch(ctx context.Context, sale string, from int64) (int64, error) {
+func (s *Store) NextEpoch(ctx context.Context, sale string, from, to int64) error {
 	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		n, err := changed(tx.ExecContext(ctx, `
-			UPDATE sales SET epoch = epoch + 1, updated_at = UTC_TIMESTAMP(3) WHERE id = ? AND epoch = ?`, sale, from))
+			UPDATE sales SET epoch = ?, updated_at = UTC_TIMESTAMP(3) WHERE id = ? AND epoch = ?`, to, sale, from))
 		if err != nil || n == 1 {
 			return err
 		}
@@ -202,7 +203,7 @@ func (s *Store) NextEpoch(ctx context.Context, sale string, from int64) (int64, 
 		return seckill.ErrSuperseded
 	})
 	if err != nil {
-		return 0, fmt.Errorf("next epoch of %s after %d: %w", sale, from, err)
+		return fmt.Errorf("next epoch of %s after %d: %w", sale, from, err)
 	}
-	return from + 1, nil
+	return nil
 }
