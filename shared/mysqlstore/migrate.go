@@ -49,7 +49,7 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 	defer unlock()
 	if _, err := conn.ExecContext(ctx, `
 		CREATE TABLE IF NOT EXISTS schema_migrations (
-			name       VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+			name       VARCHAR(64) NOT NULL,
 			applied_at DATETIME(3) NOT NULL,
 			PRIMARY KEY (name)
 		) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin`); err != nil {

@@ -1,10 +1,10 @@
--- Ids compare byte by byte (buyer Alice is not alice); instants are UTC with
--- milliseconds; units are signed, so that taking too many is refused by a
--- CHECK or a guard and never wraps around or fails as an underflow.
--- Each statement can run again after a crash half-way: DDL commits by itself.
+-- The binary collation compares byte by byte (buyer Alice is not alice);
+-- instants are UTC with milliseconds; units are signed, so that taking too many
+-- is refused by a guard or a CHECK and never wraps around or underflows. Each
+-- statement can run again after a crash half-way: DDL commits by itself.
 
 CREATE TABLE IF NOT EXISTS items (
-    sku         VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    sku         VARCHAR(64) NOT NULL,
     name        VARCHAR(255) NOT NULL,
     description TEXT NOT NULL,
     image_url   VARCHAR(2048) NOT NULL,
@@ -14,10 +14,10 @@ CREATE TABLE IF NOT EXISTS items (
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS sales (
-    id            VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-    sku           VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    id            VARCHAR(64) NOT NULL,
+    sku           VARCHAR(64) NOT NULL,
     price_minor   BIGINT NOT NULL,
-    currency      VARCHAR(3) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    currency      VARCHAR(3) NOT NULL,
     units         BIGINT NOT NULL,
     buyer_limit   BIGINT NOT NULL,
     opens_at      DATETIME(3) NOT NULL,
@@ -40,7 +40,7 @@ CREATE TABLE IF NOT EXISTS sales (
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
 
 CREATE TABLE IF NOT EXISTS stock (
-    sale      VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    sale      VARCHAR(64) NOT NULL,
     opened    BIGINT NOT NULL,
     available BIGINT NOT NULL,
     seq       BIGINT NOT NULL,
@@ -53,17 +53,17 @@ CREATE TABLE IF NOT EXISTS stock (
 -- rejected order. live_key is NULL unless the order is live in a sale with
 -- limit 1, so the unique key holds that limit; holdings hold the others.
 CREATE TABLE IF NOT EXISTS orders (
-    id           VARCHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-    sale         VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-    sku          VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-    buyer        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    id           VARCHAR(36) NOT NULL,
+    sale         VARCHAR(64) NOT NULL,
+    sku          VARCHAR(64) NOT NULL,
+    buyer        VARCHAR(64) NOT NULL,
     quantity     BIGINT NOT NULL,
     buyer_limit  BIGINT NOT NULL,
     price_minor  BIGINT NOT NULL,
     amount_minor BIGINT NOT NULL,
-    currency     VARCHAR(3) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-    status       VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-    reason       VARCHAR(32) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    currency     VARCHAR(3) NOT NULL,
+    status       VARCHAR(16) NOT NULL,
+    reason       VARCHAR(32) NOT NULL,
     seq          BIGINT NOT NULL,
     accepted_at  DATETIME(3) NOT NULL,
     created_at   DATETIME(3) NOT NULL,
@@ -85,8 +85,8 @@ CREATE TABLE IF NOT EXISTS orders (
 
 -- Live units of one buyer in a sale with a limit above 1.
 CREATE TABLE IF NOT EXISTS holdings (
-    sale        VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
-    buyer       VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    sale        VARCHAR(64) NOT NULL,
+    buyer       VARCHAR(64) NOT NULL,
     units       BIGINT NOT NULL,
     buyer_limit BIGINT NOT NULL,
     PRIMARY KEY (sale, buyer),
@@ -99,16 +99,16 @@ CREATE TABLE IF NOT EXISTS holdings (
 CREATE TABLE IF NOT EXISTS payments (
     id            BIGINT NOT NULL AUTO_INCREMENT,
     callback      VARCHAR(255) NOT NULL,
-    order_id      VARCHAR(36) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    order_id      VARCHAR(36) NOT NULL,
     provider      VARCHAR(64) NOT NULL,
     reference     VARCHAR(255) NOT NULL,
     amount_minor  BIGINT NOT NULL,
     currency      VARCHAR(16) NOT NULL,
-    result        VARCHAR(16) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    result        VARCHAR(16) NOT NULL,
     received_at   DATETIME(3) NOT NULL,
     money         TINYINT GENERATED ALWAYS AS
         (CASE WHEN result IN ('applied', 'refund_due') THEN 1 END) STORED,
-    applied_order VARCHAR(36) CHARACTER SET ascii COLLATE ascii_bin GENERATED ALWAYS AS
+    applied_order VARCHAR(36) GENERATED ALWAYS AS
         (CASE WHEN result = 'applied' THEN order_id END) STORED,
     PRIMARY KEY (id),
     UNIQUE KEY payments_callback (provider, callback),
@@ -120,7 +120,7 @@ CREATE TABLE IF NOT EXISTS payments (
 
 CREATE TABLE IF NOT EXISTS outbox (
     id         BIGINT NOT NULL AUTO_INCREMENT,
-    sale       VARCHAR(64) CHARACTER SET ascii COLLATE ascii_bin NOT NULL,
+    sale       VARCHAR(64) NOT NULL,
     returns    MEDIUMTEXT NOT NULL,
     announce   MEDIUMTEXT NOT NULL,
     created_at DATETIME(3) NOT NULL,
