@@ -6,3 +6,6 @@ import "seckill/lua"
 func (s *Store) Mutate(spoil func(string) string) {
 	s.scripts = newScripts(func(sc lua.Script) string { return spoil(string(sc)) })
 }
+
+// ItemKey names an item's cached document.
+func ItemKey(sku string) string { return itemKey(sku) }

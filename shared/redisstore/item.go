@@ -47,17 +47,23 @@ func isReply(err error) bool {
 	return errors.Is(err, redis.Nil) || redis.HasErrorPrefix(err, "WRONGTYPE")
 }
 
-// CachedItem returns an item's cached document; seckill.ErrNotFound if there
-// is none or it cannot be read.
-func (s *Store) CachedItem(ctx context.Context, sku string) ([]byte, error) {
-	document, err := s.client.HGet(ctx, itemKey(sku), "document").Bytes()
-	if err != nil && isReply(err) {
-		return nil, fmt.Errorf("cached item %s: %w", sku, seckill.ErrNotFound)
+// CachedItem returns an item's cached document and how long ago it was kept,
+// by Redis' own clock; seckill.ErrNotFound if there is none or it cannot be
+// read.
+func (s *Store) CachedItem(ctx context.Context, sku string) (document []byte, age time.Duration, err error) {
+	pipe := s.client.TxPipeline()
+	fields, left := pipe.HMGet(ctx, itemKey(sku), "document", "ttl"), pipe.PTTL(ctx, itemKey(sku))
+	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
+		return nil, 0, unavailable("read cached item "+sku, err)
 	}
-	if err != nil {
-		return nil, unavailable("read cached item "+sku, err)
+	if values := fields.Val(); len(values) == 2 && left.Val() > 0 {
+		text, ok := values[0].(string)
+		ttl, _ := values[1].(string)
+		if ms, err := strconv.ParseInt(ttl, 10, 64); ok && err == nil {
+			return []byte(text), time.Duration(ms)*time.Millisecond - left.Val(), nil
+		}
 	}
-	return document, nil
+	return nil, 0, fmt.Errorf("cached item %s: %w", sku, seckill.ErrNotFound)
 }
 
 // CacheItem keeps an item's document for ttl unless a newer version is there.
