@@ -29,7 +29,7 @@ func (q *Queue) ClaimsApplied(ctx context.Context, seq uint64) (bool, error) {
 		return false, fmt.Errorf("look at stream %s: %w", StreamClaims, err)
 	}
 	info := stream.CachedInfo()
-	if info.State.LastSeq < seq || info.State.FirstSeq > seq {
+	if info.State.Msgs == 0 || info.State.LastSeq < seq || info.State.FirstSeq > seq {
 		return true, nil
 	}
 	if info.Config.Retention == jetstream.WorkQueuePolicy {

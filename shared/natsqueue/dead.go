@@ -98,6 +98,9 @@ func (q *Queue) Resend(ctx context.Context, seq uint64) error {
 func (q *Queue) DropDead(ctx context.Context, seq uint64) error {
 	stream, err := q.js.Stream(ctx, StreamDead)
 	if err == nil {
+		_, err = stream.GetMsg(ctx, seq) // deleting what is not there has many errors
+	}
+	if err == nil {
 		err = stream.DeleteMsg(ctx, seq)
 	}
 	if err != nil {
@@ -108,8 +111,7 @@ func (q *Queue) DropDead(ctx context.Context, seq uint64) error {
 
 // notFound adds the domain's word to the broker's.
 func notFound(err error) error {
-	var api *jetstream.APIError
-	if errors.Is(err, jetstream.ErrMsgNotFound) || errors.As(err, &api) && api.Code == 404 {
+	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return fmt.Errorf("%w: %w", seckill.ErrNotFound, err)
 	}
 	return err

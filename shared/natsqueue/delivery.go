@@ -25,7 +25,8 @@ type Delivery = interface {
 	Delivered() int
 	// Ack removes the message.
 	Ack() error
-	// Nak has the message delivered again after delay; 0 is at once.
+	// Nak has the message delivered again after delay; 0 is at once, more than
+	// a second is rounded up to the next full second of the clock.
 	Nak(delay time.Duration) error
 	// Park moves the message to stream DEAD with the reason. After an error
 	// it is not answered yet.
@@ -65,7 +66,18 @@ func (d *delivery) Nak(delay time.Duration) error {
 	if delay <= 0 {
 		return d.answered("nak", d.msg.Nak())
 	}
+	if delay > time.Second {
+		delay = untilFullSecond(time.Now(), delay)
+	}
 	return d.answered("nak", d.msg.NakWithDelay(delay))
+}
+
+// untilFullSecond rounds a delay up so that it ends on a full second. The
+// broker looks through all waiting messages whenever one of them is due: with
+// 20,000 of them due at any instant of the next 30 s that took five times the
+// CPU it takes when they are due together.
+func untilFullSecond(now time.Time, delay time.Duration) time.Duration {
+	return now.Add(delay + time.Second - 1).Truncate(time.Second).Sub(now)
 }
 
 func (d *delivery) InProgress() error { return d.answered("keep", d.msg.InProgress()) }

@@ -101,6 +101,9 @@ func (q *Queue) connected() {
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), q.config.PublishTimeout)
 		defer cancel()
+		q.healing.Lock()
+		q.healedAt = time.Time{} // whatever was there before is no longer known to be
+		q.healing.Unlock()
 		_ = q.heal(ctx) // logged there, and tried again by the next who meets the gap
 	}()
 	q.mayHaveMissed(nil)

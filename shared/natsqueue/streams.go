@@ -63,17 +63,16 @@ func (c Config) streams() []jetstream.StreamConfig {
 	return []jetstream.StreamConfig{claims, orders, base(StreamDead, subjectDead, c.DeadBytesMax)}
 }
 
-// consumer delivers every claim until it is answered. MaxAckPending leaves
-// room for the claims of a whole sale to wait for their next try beside those
-// of another sale: see the bound of a bridge's own appetite, which is smaller.
+// consumer delivers every claim until it is answered. It sets no bound on the
+// claims that are delivered and not yet answered: those that wait for their
+// next try count among them, and at a bound no other claim would be delivered
+// at all. The stream's bytes bound them, and each fetch asks for few.
 func (c Config) consumer() jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
 		Durable: Consumer, AckPolicy: jetstream.AckExplicitPolicy, AckWait: c.AckWait,
-		MaxDeliver: -1, MaxAckPending: ackPendingMax, DeliverPolicy: jetstream.DeliverAllPolicy,
+		MaxDeliver: -1, MaxAckPending: -1, DeliverPolicy: jetstream.DeliverAllPolicy,
 	}
 }
-
-const ackPendingMax = 20_000
 
 // EnsureStreams creates the streams and the consumer that are missing and
 // leaves the others as the operator set them. It may be called at any time. An
@@ -164,7 +163,7 @@ func (q *Queue) heal(ctx context.Context) error {
 	if errors.Is(err, ErrUnsafe) { // they exist; Ping reports the rest
 		err = nil
 	}
-	if err != nil {
+	if err != nil && !q.conn.IsClosed() {
 		slog.Warn("streams cannot be created", "error", err)
 	}
 	q.healedAt, q.healErr = time.Now(), err
