@@ -221,7 +221,7 @@ func TestWaitingClaimsDoNotStarveOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	publish(t, q, claims("good", 100), "0")
+	publish(t, q, claims("good", 100), "good")
 	for _, d := range fetch(t, q, 100) {
 		if err := d.Ack(); err != nil {
 			t.Fatal(err)
