@@ -4,7 +4,7 @@
 -- KEYS: 1-5 as in sale.lua, then one rate key for each claim.
 -- ARGV: 1 gap in ms between two attempts of a buyer; then for each claim: id, buyer, units.
 -- Reply: first a head, then one answer for each claim.
---   head: "ok epoch seq now_ms price_minor currency sku pay_window_ms limit", or one
+--   head: "ok epoch seq now_ms price_minor currency sku pay_window_ms limit stock", or one
 --   of "not_loaded", "fenced", "corrupt", which then is the answer to all.
 --   answers: "reserved seq" | "again claim record" | "held claim record" | "key_reused" |
 --   "limit_reached" | "not_open opens_ms" | "closed" | "paused" | "rate retry_ms" | "sold_out"
@@ -60,7 +60,7 @@ local function decide(id, buyer, units, rate)
   return 'reserved ' .. f('%.0f', s.seq)
 end
 for i = 1, n do reply[i + 1] = decide(ids[i], buyers[i], tonumber(ARGV[3 * i + 1]), rates[i]) end
-reply[1] = table.concat({'ok', s.epoch, f('%.0f', s.seq), f('%.0f', now), sale[1], sale[2], sale[3], sale[4], sale[5]}, ' ')
+reply[1] = table.concat({'ok', s.epoch, f('%.0f', s.seq), f('%.0f', now), sale[1], sale[2], sale[3], sale[4], sale[5], f('%.0f', s.stock)}, ' ')
 
 -- The log entry comes first: if Redis refuses to write (memory limit, failed
 -- snapshot, replica), it refuses here, before anything has changed.

@@ -15,6 +15,7 @@ type batches struct {
 	config       Config
 	reservations Reservations
 	publisher    Publisher
+	soldOut      *soldOut
 
 	mu    sync.Mutex
 	lanes map[string]*lane // one for each sale that has claims waiting or running
@@ -38,7 +39,7 @@ type attempt struct {
 var errQueueFull = fmt.Errorf("too many claims are waiting: %w", seckill.ErrUnavailable)
 
 func newBatches(config Config, reservations Reservations, publisher Publisher) *batches {
-	return &batches{config: config, reservations: reservations, publisher: publisher, lanes: make(map[string]*lane)}
+	return &batches{config: config, reservations: reservations, publisher: publisher, soldOut: newSoldOut(config, reservations), lanes: make(map[string]*lane)}
 }
 
 // claim decides one attempt. The ack is set when this call accepted the claim
@@ -96,6 +97,9 @@ func (b *batches) run(sale string, l *lane) {
 func (b *batches) decide(sale string, batch []*attempt) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(batch[0].ctx), b.config.DecideTimeout)
 	defer cancel()
+	if batch = b.soldOut.refuse(ctx, sale, batch); len(batch) == 0 {
+		return
+	}
 	requests := make([]seckill.ClaimRequest, len(batch))
 	for i, a := range batch {
 		requests[i] = a.request
@@ -117,6 +121,9 @@ func (b *batches) decide(sale string, batch []*attempt) {
 			continue
 		}
 		close(a.done)
+	}
+	if err == nil {
+		b.soldOut.learn(sale, decisions)
 	}
 	if len(accepted) > 0 {
 		go b.publish(accepted)

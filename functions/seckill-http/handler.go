@@ -16,6 +16,8 @@ type Reservations interface {
 	ClaimsOf(ctx context.Context, sale string, ids []string) ([]seckill.Claim, error)
 	Known(ctx context.Context, sale string) (bool, error)
 	Readable(ctx context.Context, sale string) (bool, error)
+	Peek(ctx context.Context, sale string) (seckill.SalePeek, error)
+	Holders(ctx context.Context, sale string) (map[string]struct{}, seckill.SalePeek, error)
 }
 
 // Ack is the broker's pending answer to one published claim.
@@ -42,7 +44,7 @@ type Handler struct {
 	buyers       Buyers
 	batches      *batches
 	results      *results
-	mux          *http.ServeMux
+	routes       http.Handler
 }
 
 // New returns the function. It holds no connection of its own.
@@ -53,24 +55,13 @@ func New(config Config, reservations Reservations, publisher Publisher, buyers B
 		buyers:       buyers,
 		batches:      newBatches(config, reservations, publisher),
 		results:      newResults(config, reservations),
-		mux:          http.NewServeMux(),
 	}
-	h.mux.HandleFunc("POST /sales/{sale}/claims", h.postClaim)
-	h.mux.HandleFunc("GET /sales/{sale}/claims/{claim}", h.getClaim)
-	h.mux.HandleFunc("/sales/{sale}/claims", methodNotAllowed("POST"))
-	h.mux.HandleFunc("/sales/{sale}/claims/{claim}", methodNotAllowed("GET, HEAD"))
-	h.mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		problem.Write(w, problem.Of(seckill.ErrNotFound))
-	})
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /sales/{sale}/claims", h.postClaim)
+	mux.HandleFunc("GET /sales/{sale}/claims/{claim}", h.getClaim)
+	h.routes = problem.Routes(mux)
 	return h
 }
 
 // ServeHTTP implements http.Handler.
-func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.mux.ServeHTTP(w, r) }
-
-func methodNotAllowed(allow string) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Allow", allow)
-		problem.Write(w, problem.Problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed", Detail: "allowed: " + allow})
-	}
-}
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.routes.ServeHTTP(w, r) }

@@ -143,18 +143,19 @@ func readDecisions(sale string, reply []string, requests []seckill.ClaimRequest,
 // of the batch share. Its Seq is that after the batch.
 type claimHead struct {
 	shared seckill.AcceptedClaim
+	stock  int64
 }
 
 func readClaimHead(sale, line string) (claimHead, error) {
 	f := strings.Split(line, " ")
-	if len(f) != 9 || f[0] != "ok" {
+	if len(f) != 10 || f[0] != "ok" {
 		return claimHead{}, unexpected(sale, line)
 	}
-	n, err := integers(f[1], f[2], f[3], f[4], f[7], f[8])
+	n, err := integers(f[1], f[2], f[3], f[4], f[7], f[8], f[9])
 	if err != nil {
 		return claimHead{}, unexpected(sale, line)
 	}
-	return claimHead{seckill.AcceptedClaim{
+	return claimHead{stock: n[6], shared: seckill.AcceptedClaim{
 		Sale: sale, Epoch: n[0], Seq: n[1], AcceptedAt: time.UnixMilli(n[2]).UTC(),
 		PriceMinor: n[3], Currency: f[5], SKU: f[6], PayWindowMS: n[4], Limit: n[5],
 	}}, nil
@@ -163,7 +164,7 @@ func readClaimHead(sale, line string) (claimHead, error) {
 // decision reads one answer of claim.lua.
 func (h claimHead) decision(answer string, r seckill.ClaimRequest) (seckill.Decision, error) {
 	word, rest, _ := strings.Cut(answer, " ")
-	d := seckill.Decision{Outcome: seckill.Outcome(word), Epoch: h.shared.Epoch, Seq: h.shared.Seq}
+	d := seckill.Decision{Outcome: seckill.Outcome(word), Epoch: h.shared.Epoch, Seq: h.shared.Seq, Stock: h.stock}
 	var err error
 	switch word {
 	case "reserved":

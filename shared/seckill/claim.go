@@ -45,6 +45,18 @@ type Decision struct {
 	// Epoch, or the same Epoch and at least the same Seq.
 	Epoch int64
 	Seq   int64
+	// Stock is what was left after the batch that this decision belongs to.
+	Stock int64
+}
+
+// SalePeek is a short look at a sale: enough to say that it is still sold out.
+type SalePeek struct {
+	// Open: the sale is loaded, not fenced, not paused, and inside its window.
+	Open  bool
+	Epoch int64
+	Seq   int64
+	Stock int64
+	Limit int64
 }
 
 // ClaimStatus is what became of an accepted claim.

@@ -1,0 +1,318 @@
+package seckillhttp_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	seckillhttp "seckill/functions/seckill-http"
+	"seckill/shared/seckill"
+	"seckill/shared/testenv"
+)
+
+const claimsPath = "/sales/s1/claims"
+
+func document(t *testing.T, w *httptest.ResponseRecorder) map[string]any {
+	t.Helper()
+	var d map[string]any
+	must(t, json.Unmarshal(w.Body.Bytes(), &d))
+	return d
+}
+
+func TestAcceptedClaimIsPublishedAndAnswered202(t *testing.T) {
+	t.Parallel()
+	redis, broker := &fakeRedis{claim: reserve}, &fakeBroker{}
+	h := seckillhttp.New(testConfig(), redis, broker, fakeBuyers{})
+	w := call(h, http.MethodPost, claimsPath, "b1", `{"quantity":2}`)
+	d := document(t, w)
+	id, _ := d["claim"].(string)
+	if w.Code != http.StatusAccepted || d["status"] != "reserved" || d["buyer"] != "b1" || d["quantity"] != 2.0 || d["sale"] != "s1" || !seckill.ValidClaimID(id) {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+	if w.Header().Get("Location") != claimsPath+"/"+id {
+		t.Errorf("Location %q", w.Header().Get("Location"))
+	}
+	if len(broker.taken) != 1 || broker.taken[0].Claim != id {
+		t.Errorf("published %+v", broker.taken)
+	}
+}
+
+// The claim log vouches for a claim when the broker says nothing.
+func TestSilentBrokerDoesNotRefuse(t *testing.T) {
+	t.Parallel()
+	h := seckillhttp.New(testConfig(), &fakeRedis{claim: reserve}, &fakeBroker{silent: true}, fakeBuyers{})
+	if w := call(h, http.MethodPost, claimsPath, "b1", `{"quantity":1}`); w.Code != http.StatusAccepted {
+		t.Fatalf("%d %s", w.Code, w.Body)
+	}
+}
+
+func TestEachOutcomeHasItsAnswer(t *testing.T) {
+	t.Parallel()
+	opens := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	ordered := seckill.Claim{ID: "01890000-0000-7000-8000-000000000001", Sale: "s1", Buyer: "b1", Quantity: 1, Status: seckill.ClaimOrdered, PayBy: opens}
+	rejected := ordered
+	rejected.Status, rejected.Reason = seckill.ClaimRejected, seckill.ReasonSoldOut
+	for name, c := range map[string]struct {
+		decision seckill.Decision
+		status   int
+		code     string
+		retry    bool
+	}{
+		"held":        {seckill.Decision{Outcome: seckill.OutcomeHeld, Claim: ordered}, 200, "", false},
+		"again":       {seckill.Decision{Outcome: seckill.OutcomeReserved, Claim: ordered}, 202, "", false},
+		"rejected":    {seckill.Decision{Outcome: seckill.OutcomeReserved, Claim: rejected}, 200, "", false},
+		"sold out":    {seckill.Decision{Outcome: seckill.OutcomeSoldOut}, 409, "sold_out", false},
+		"limit":       {seckill.Decision{Outcome: seckill.OutcomeLimit}, 403, "limit_reached", false},
+		"not open":    {seckill.Decision{Outcome: seckill.OutcomeNotOpen, OpensAt: opens}, 425, "not_open", true},
+		"closed":      {seckill.Decision{Outcome: seckill.OutcomeClosed}, 410, "closed", false},
+		"rate":        {seckill.Decision{Outcome: seckill.OutcomeRate, RetryIn: time.Second}, 429, "rate_limited", true},
+		"reused":      {seckill.Decision{Outcome: seckill.OutcomeReused}, 422, "key_reused", false},
+		"paused":      {seckill.Decision{Outcome: seckill.OutcomePaused}, 503, "paused", true},
+		"fenced":      {seckill.Decision{Outcome: seckill.OutcomeFenced}, 503, "unavailable", true},
+		"corrupt":     {seckill.Decision{Outcome: seckill.OutcomeCorrupt}, 503, "unavailable", true},
+		"unheard of":  {seckill.Decision{Outcome: "new"}, 503, "unavailable", true},
+		"no decision": {seckill.Decision{}, 503, "unavailable", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := seckillhttp.New(testConfig(), &fakeRedis{claim: decideAll(c.decision)}, &fakeBroker{}, fakeBuyers{})
+			w := call(h, http.MethodPost, claimsPath, "b1", `{"quantity":1}`)
+			d := document(t, w)
+			if w.Code != c.status || (c.code != "" && d["code"] != c.code) || (w.Header().Get("Retry-After") != "") != c.retry {
+				t.Fatalf("%d %s %v", w.Code, w.Body, w.Header())
+			}
+			if c.code == "not_open" && d["opens_at"] != "2030-01-02T03:04:05Z" {
+				t.Errorf("opens_at %v", d["opens_at"])
+			}
+			if c.code == "" && (d["claim"] != ordered.ID || (d["status"] == "ordered") != (d["pay_by"] == "2030-01-02T03:04:05.000Z")) {
+				t.Errorf("document %s", w.Body)
+			}
+		})
+	}
+}
+
+func TestOurTroubleIsUnknownNotNo(t *testing.T) {
+	t.Parallel()
+	down := func(string, []seckill.ClaimRequest) ([]seckill.Decision, error) {
+		return nil, errors.New("redis is away")
+	}
+	short := func(string, []seckill.ClaimRequest) ([]seckill.Decision, error) { return nil, nil }
+	for _, f := range []func(string, []seckill.ClaimRequest) ([]seckill.Decision, error){down, short} {
+		h := seckillhttp.New(testConfig(), &fakeRedis{claim: f}, &fakeBroker{}, fakeBuyers{})
+		w := call(h, http.MethodPost, claimsPath, "b1", `{"quantity":1}`)
+		if w.Code != 503 || document(t, w)["code"] != "unavailable" || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "redis") {
+			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+}
+
+func TestUnknownSaleIsNotAnUnloadedOne(t *testing.T) {
+	t.Parallel()
+	for known, want := range map[bool]int{false: 404, true: 503} {
+		redis := &fakeRedis{claim: decideAll(seckill.Decision{Outcome: seckill.OutcomeNotLoaded}), known: known}
+		h := seckillhttp.New(testConfig(), redis, &fakeBroker{}, fakeBuyers{})
+		if w := call(h, http.MethodPost, claimsPath, "b1", `{"quantity":1}`); w.Code != want {
+			t.Errorf("known %v: %d %s", known, w.Code, w.Body)
+		}
+	}
+}
+
+func TestBadRequestsChangeNothing(t *testing.T) {
+	t.Parallel()
+	redis := &fakeRedis{claim: reserve}
+	h := seckillhttp.New(testConfig(), redis, &fakeBroker{}, fakeBuyers{})
+	for _, body := range []string{
+		"", "null", "[]", `"x"`, "{}", "{", `{"quantity":-5}`, `{"quantity":0}`, `{"quantity":-0}`, `{"quantity":1.5}`, `{"quantity":1e0}`,
+		`{"quantity":"1"}`, `{"quantity":null}`, `{"quantity":true}`, `{"quantity":[1]}`, `{"quantity":1e400}`, `{"quantity":101}`,
+		`{"quantity":2147483648}`, `{"quantity":9223372036854775807}`, `{"quantity":9223372036854775808}`, `{"quantity":1,"quantity":2}`,
+		`{"quantity":1,"QUANTITY":5}`, `{"Quantity":1}`, `{"quantity":1,"buyer":"b2"}`, `{"quantity":1}{"quantity":1}`, `{"quantity":1} x`,
+		"\ufeff" + `{"quantity":1}`, "\xff\xfe{\x00", `{"quantity":1}` + strings.Repeat(" ", 1<<20), strings.Repeat("[", 100_000),
+	} {
+		w := call(h, http.MethodPost, claimsPath, "b1", body, "Content-Type", "application/json")
+		if w.Code < 400 || w.Code > 422 || w.Header().Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%.60q: %d %s", body, w.Code, w.Body)
+		}
+	}
+	for name, w := range map[string]*httptest.ResponseRecorder{
+		"no token":         call(h, http.MethodPost, claimsPath, "", `{"quantity":1}`),
+		"text":             call(h, http.MethodPost, claimsPath, "b1", `{"quantity":1}`, "Content-Type", "text/plain"),
+		"key too long":     call(h, http.MethodPost, claimsPath, "b1", `{"quantity":1}`, "Idempotency-Key", strings.Repeat("k", 256)),
+		"key not visible":  call(h, http.MethodPost, claimsPath, "b1", `{"quantity":1}`, "Idempotency-Key", "a b"),
+		"key empty":        call(h, http.MethodPost, claimsPath, "b1", `{"quantity":1}`, "Idempotency-Key", ""),
+		"sale with braces": call(h, http.MethodPost, "/sales/a%7D%7Bb/claims", "b1", `{"quantity":1}`),
+		"sale too long":    call(h, http.MethodPost, "/sales/"+strings.Repeat("s", 65)+"/claims", "b1", `{"quantity":1}`),
+		"method":           call(h, http.MethodPut, claimsPath, "b1", `{"quantity":1}`),
+		"path":             call(h, http.MethodPost, "/claims", "b1", `{"quantity":1}`),
+	} {
+		if w.Code < 400 || w.Code > 422 || document(t, w)["code"] == nil {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	if n, _ := redis.counts(); n != 0 {
+		t.Errorf("%d batches reached Redis", n)
+	}
+}
+
+func TestIdempotencyKeyMakesTheClaim(t *testing.T) {
+	t.Parallel()
+	redis := &fakeRedis{claim: reserve}
+	h := seckillhttp.New(testConfig(), redis, &fakeBroker{}, fakeBuyers{})
+	id := func(path, buyer, key string) any {
+		return document(t, call(h, http.MethodPost, path, buyer, `{"quantity":1}`, "Idempotency-Key", key))["claim"]
+	}
+	first := id(claimsPath, "b1", "k")
+	if id(claimsPath, "b1", "k") != first {
+		t.Error("the same key must make the same claim")
+	}
+	for name, other := range map[string]any{"buyer": id(claimsPath, "b2", "k"), "key": id(claimsPath, "b1", "k2"), "sale": id("/sales/s2/claims", "b1", "k")} {
+		if other == first {
+			t.Errorf("another %s must make another claim", name)
+		}
+	}
+}
+
+// Claims that arrive while a call runs go into the next call together.
+func TestClaimsGatherWhileACallRuns(t *testing.T) {
+	t.Parallel()
+	entered, release := make(chan struct{}, 10), make(chan struct{})
+	redis := &fakeRedis{claim: func(sale string, requests []seckill.ClaimRequest) ([]seckill.Decision, error) {
+		entered <- struct{}{}
+		<-release
+		return reserve(sale, requests)
+	}}
+	config := testConfig()
+	config.BatchMax, config.QueueMax = 4, 9
+	h := seckillhttp.New(config, redis, &fakeBroker{}, fakeBuyers{})
+	var wg sync.WaitGroup
+	codes := make(chan int, 20)
+	post := func(i int) {
+		wg.Go(func() { codes <- call(h, http.MethodPost, claimsPath, fmt.Sprint("b", i), `{"quantity":1}`).Code })
+	}
+	post(0)
+	<-entered // the first call is running with one claim; 9 can wait, more cannot
+	for i := range 12 {
+		post(i + 1)
+	}
+	refused := 0
+	for range 3 {
+		if <-codes == 503 {
+			refused++
+		}
+	}
+	close(release)
+	wg.Wait()
+	close(codes)
+	for code := range codes {
+		if code != 202 {
+			t.Errorf("status %d", code)
+		}
+	}
+	sizes := []int{}
+	for _, b := range redis.batches {
+		sizes = append(sizes, len(b))
+	}
+	if refused != 3 || fmt.Sprint(sizes) != "[1 4 4 1]" {
+		t.Fatalf("refused %d, batches %v", refused, sizes)
+	}
+}
+
+func TestSoldOutIsRememberedUntilAUnitComesBack(t *testing.T) {
+	t.Parallel()
+	soldOut := seckill.Decision{Outcome: seckill.OutcomeSoldOut, Epoch: 1, Seq: 5}
+	redis := &fakeRedis{
+		claim:   decideAll(soldOut),
+		peek:    seckill.SalePeek{Open: true, Epoch: 1, Seq: 5, Limit: 1},
+		holders: map[string]struct{}{"holder": {}},
+	}
+	h := seckillhttp.New(testConfig(), redis, &fakeBroker{}, fakeBuyers{})
+	post := func(buyer string) int {
+		return call(h, http.MethodPost, claimsPath, buyer, `{"quantity":1}`).Code
+	}
+	testenv.Eventually(t, 10*time.Second, func() error { // until the holders are read
+		before, _ := redis.counts()
+		post("b1")
+		if after, _ := redis.counts(); after != before {
+			return errors.New("still asking the script")
+		}
+		return nil
+	})
+	before, _ := redis.counts()
+	if code := post("b2"); code != 409 {
+		t.Errorf("status %d", code)
+	}
+	if after, _ := redis.counts(); after != before {
+		t.Error("a refusal must not ask the script")
+	}
+	post("holder")
+	if after, _ := redis.counts(); after != before+1 {
+		t.Error("a holder must be answered by the script")
+	}
+	for name, peek := range map[string]seckill.SalePeek{
+		"a unit is back":     {Open: true, Epoch: 1, Seq: 5, Limit: 1, Stock: 1},
+		"somebody claimed":   {Open: true, Epoch: 1, Seq: 6, Limit: 1},
+		"the sale was built": {Open: true, Epoch: 2, Seq: 5, Limit: 1},
+		"closed or fenced":   {Epoch: 1, Seq: 5, Limit: 1},
+	} {
+		redis.mu.Lock()
+		redis.peek = peek
+		redis.mu.Unlock()
+		before, _ := redis.counts()
+		post("b3")
+		if after, _ := redis.counts(); after != before+1 {
+			t.Errorf("%s: the script must be asked", name)
+		}
+	}
+}
+
+func TestOwnClaimOnly(t *testing.T) {
+	t.Parallel()
+	c := seckill.Claim{ID: "01890000-0000-7000-8000-000000000001", Sale: "s1", Buyer: "b1", Quantity: 1, Status: seckill.ClaimReserved}
+	redis := &fakeRedis{claims: map[string]seckill.Claim{c.ID: c}, known: true, readable: true}
+	h := seckillhttp.New(testConfig(), redis, &fakeBroker{}, fakeBuyers{})
+	get := func(id, buyer string) *httptest.ResponseRecorder {
+		return call(h, http.MethodGet, claimsPath+"/"+id, buyer, "")
+	}
+	if w := get(c.ID, "b1"); w.Code != 200 || document(t, w)["status"] != "reserved" {
+		t.Errorf("own: %d %s", w.Code, w.Body)
+	}
+	other, missing := get(c.ID, "b2"), get("01890000-0000-7000-8000-000000000002", "b2")
+	if other.Code != 404 || other.Body.String() != missing.Body.String() {
+		t.Errorf("another's claim must look like none: %s %s", other.Body, missing.Body)
+	}
+	if w := get("x", "b1"); w.Code != 404 {
+		t.Errorf("malformed: %d", w.Code)
+	}
+	redis.readable = false
+	if w := get("01890000-0000-7000-8000-000000000002", "b1"); w.Code != 503 {
+		t.Errorf("a claim that Redis may have lost: %d", w.Code)
+	}
+}
+
+func TestWaitingForTheResult(t *testing.T) {
+	t.Parallel()
+	c := seckill.Claim{ID: "01890000-0000-7000-8000-000000000001", Sale: "s1", Buyer: "b1", Quantity: 1, Status: seckill.ClaimReserved}
+	redis := &fakeRedis{claims: map[string]seckill.Claim{c.ID: c}, readable: true}
+	h := seckillhttp.New(testConfig(), redis, &fakeBroker{}, fakeBuyers{})
+	type answer struct{ header, body string }
+	answers := make(chan answer, 2)
+	for _, header := range [][]string{{"Prefer", "respond-async, wait=4"}, {"Accept", "text/event-stream"}} {
+		go func() {
+			w := call(h, http.MethodGet, claimsPath+"/"+c.ID, "b1", "", header...)
+			answers <- answer{header[0], w.Body.String()}
+		}()
+	}
+	c.Status, c.PayBy = seckill.ClaimOrdered, time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
+	redis.set(c)
+	for range 2 {
+		a := <-answers
+		if !strings.Contains(a.body, `"status":"ordered"`) || (a.header == "Accept") != strings.Contains(a.body, "event: claim\ndata: {") {
+			t.Errorf("%s: %s", a.header, a.body)
+		}
+	}
+}
