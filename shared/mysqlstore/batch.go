@@ -16,7 +16,8 @@ import (
 type batch struct {
 	claims []seckill.AcceptedClaim
 	at     time.Time
-	// written are the orders that exist, by id; judge adds its own.
+	// written are the orders that exist, by id, as far as they were looked
+	// at; judge adds its own.
 	written map[string]orderRow
 	sales   map[string]*saleBatch
 	// placed answers claims by position, fresh are the rows to insert.
@@ -36,36 +37,26 @@ type saleBatch struct {
 	added     map[string]int64 // units taken now by buyer
 	taken     int64
 	seq       int64 // the greatest of the fresh orders
-	announce  []seckill.Announcement
+	fresh     []orderRow
 }
 
-// readBatch reads all that judging needs, without a lock.
-func readBatch(ctx context.Context, tx *sql.Tx, claims []seckill.AcceptedClaim) (*batch, error) {
+// readBatch reads what judging needs, without a lock: the sales, and if look is
+// set also the claims' orders and what their buyers hold.
+func readBatch(ctx context.Context, tx *sql.Tx, claims []seckill.AcceptedClaim, look bool) (*batch, error) {
 	at, err := now(ctx, tx)
 	if err != nil {
 		return nil, err
 	}
-	b := &batch{claims: claims, at: at, sales: map[string]*saleBatch{}, placed: make([]seckill.Placement, len(claims))}
-	ids := make([]string, len(claims))
-	for i, c := range claims {
-		ids[i] = c.Claim
+	b := &batch{
+		claims: claims, at: at, written: make(map[string]orderRow, len(claims)),
+		sales: map[string]*saleBatch{}, placed: make([]seckill.Placement, len(claims)),
 	}
-	if b.written, err = ordersByID(ctx, tx, ids); err != nil {
-		return nil, fmt.Errorf("read orders: %w", err)
-	}
-	buyers := map[string][]string{}
-	for _, c := range claims {
-		if _, ok := b.written[c.Claim]; ok {
-			continue
+	if look {
+		if err := b.readOrders(ctx, tx); err != nil {
+			return nil, fmt.Errorf("read orders: %w", err)
 		}
-		s := b.sales[c.Sale]
-		if s == nil {
-			s = &saleBatch{sale: seckill.Sale{ID: c.Sale}, added: map[string]int64{}}
-			b.sales[c.Sale] = s
-		}
-		s.wanted += c.Quantity
-		buyers[c.Sale] = append(buyers[c.Sale], c.Buyer)
 	}
+	buyers := b.groupBySale()
 	if len(b.sales) == 0 {
 		return b, nil
 	}
@@ -73,7 +64,7 @@ func readBatch(ctx context.Context, tx *sql.Tx, claims []seckill.AcceptedClaim) 
 		return nil, fmt.Errorf("read sales: %w", err)
 	}
 	for _, s := range b.inOrder() {
-		if !s.known {
+		if !look || !s.known {
 			continue
 		}
 		if s.held, err = heldUnits(ctx, tx, s.sale, buyers[s.sale.ID]); err != nil {
@@ -81,6 +72,33 @@ func readBatch(ctx context.Context, tx *sql.Tx, claims []seckill.AcceptedClaim) 
 		}
 	}
 	return b, nil
+}
+
+func (b *batch) readOrders(ctx context.Context, tx *sql.Tx) (err error) {
+	ids := make([]string, len(b.claims))
+	for i, c := range b.claims {
+		ids[i] = c.Claim
+	}
+	b.written, err = ordersByID(ctx, tx, ids)
+	return err
+}
+
+// groupBySale sums up the claims without an order, and lists their buyers.
+func (b *batch) groupBySale() map[string][]string {
+	buyers := map[string][]string{}
+	for _, c := range b.claims {
+		if _, ok := b.written[c.Claim]; ok {
+			continue
+		}
+		s := b.sales[c.Sale]
+		if s == nil {
+			s = &saleBatch{sale: seckill.Sale{ID: c.Sale}, held: map[string]int64{}, added: map[string]int64{}}
+			b.sales[c.Sale] = s
+		}
+		s.wanted += c.Quantity
+		buyers[c.Sale] = append(buyers[c.Sale], c.Buyer)
+	}
+	return buyers
 }
 
 func (b *batch) readSales(ctx context.Context, tx *sql.Tx) error {
@@ -157,10 +175,8 @@ func (b *batch) judgeOne(c seckill.AcceptedClaim) seckill.Placement {
 		return seckill.Placement{Poison: "the sale sells another SKU"}
 	}
 	o := s.take(c, b.at)
-	if a, ok := o.Announce(b.at); ok {
-		s.announce = append(s.announce, a)
-	}
 	s.seq = max(s.seq, c.Seq)
+	s.fresh = append(s.fresh, o)
 	b.written[c.Claim] = o
 	b.fresh = append(b.fresh, o)
 	return seckill.Placement{Order: o.Order, New: true}

@@ -65,11 +65,11 @@ func cancel(ctx context.Context, tx *sql.Tx, id, buyer string, at time.Time) (se
 // giveBack returns the units of orders of one sale that have just ceased to be
 // live, and writes the outbox row that passes it on.
 func giveBack(ctx context.Context, tx *sql.Tx, orders []orderRow, at time.Time) (seckill.OutboxRow, error) {
-	row := released(orders, at)
 	if err := giveHeld(ctx, tx, orders); err != nil {
-		return row, err
+		return seckill.OutboxRow{}, err
 	}
-	if err := addOutbox(ctx, tx, &row, at); err != nil {
+	row, err := addOutbox(ctx, tx, orders, at)
+	if err != nil {
 		return row, err
 	}
 	var n int64
@@ -117,9 +117,9 @@ func (s *Store) CancelUnwritten(ctx context.Context, claim seckill.AcceptedClaim
 func writeCancelled(ctx context.Context, tx *sql.Tx, claim seckill.AcceptedClaim, at time.Time) (seckill.Order, seckill.OutboxRow, error) {
 	o := newOrder(claim, max(claim.Limit, 1), at)
 	o.Status, o.Reason = seckill.OrderCancelled, seckill.ReasonCancelled
-	if err := insertOrders(ctx, tx, []orderRow{o}, at); err != nil {
+	if err := insertOrders(ctx, tx, []orderRow{o}); err != nil {
 		return seckill.Order{}, seckill.OutboxRow{}, err
 	}
-	row := released([]orderRow{o}, at)
-	return o.Order, row, addOutbox(ctx, tx, &row, at)
+	row, err := addOutbox(ctx, tx, []orderRow{o}, at)
+	return o.Order, row, err
 }

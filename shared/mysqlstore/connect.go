@@ -6,6 +6,7 @@ import (
 	"database/sql/driver"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-sql-driver/mysql"
@@ -65,6 +66,8 @@ func fixDSN(dsn string) (*mysql.Config, error) {
 type connector struct {
 	driver.Connector
 	setup []string
+	// embedded is set once the server proved to be the embedded engine.
+	embedded atomic.Bool
 }
 
 func newConnector(cfg *mysql.Config, lockWait time.Duration) (*connector, error) {
@@ -90,8 +93,11 @@ func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 		return nil, errors.New("the driver cannot execute statements directly")
 	}
 	for _, statement := range c.setup {
-		// Error 1105 is the embedded engine, which has no row locks to wait for.
-		if _, err := execer.ExecContext(ctx, statement, nil); err != nil && !isCode(err, codeUnknown) {
+		_, err := execer.ExecContext(ctx, statement, nil)
+		switch {
+		case isCode(err, codeUnknown): // it has no row locks to wait for
+			c.embedded.Store(true)
+		case err != nil:
 			_ = conn.Close()
 			return nil, fmt.Errorf("set up connection: %w", err)
 		}

@@ -11,45 +11,84 @@ import (
 	"seckill/shared/seckill"
 )
 
-// addOutbox writes a row and sets its ID and CreatedAt.
-func addOutbox(ctx context.Context, tx *sql.Tx, row *seckill.OutboxRow, at time.Time) error {
-	returns, err := jsonList(row.Returns)
-	if err != nil {
-		return err
-	}
-	announce, err := jsonList(row.Announce)
-	if err != nil {
-		return err
-	}
-	result, err := tx.ExecContext(ctx, `
-		INSERT INTO outbox (sale, returns, announce, created_at) VALUES (?, ?, ?, ?)`, row.Sale, returns, announce, at)
-	if err != nil {
-		return fmt.Errorf("write outbox: %w", err)
-	}
-	row.CreatedAt = at
-	row.ID, err = result.LastInsertId()
-	return err
+// note is a row of outbox as it is stored: the ids of orders of one sale.
+type note struct {
+	id       int64
+	sale     string
+	returns  []string
+	announce map[seckill.OrderStatus][]string
+	at       time.Time
 }
 
-// jsonList writes a list as text; none is an empty list.
-func jsonList[T any](list []T) (string, error) {
-	if len(list) == 0 {
-		return "[]", nil
-	}
-	text, err := json.Marshal(list)
-	return string(text), err
-}
-
-// released is the outbox row of orders of one sale that gave their units back.
-func released(orders []orderRow, at time.Time) seckill.OutboxRow {
-	row := seckill.OutboxRow{Sale: orders[0].Sale}
+// addOutbox notes that orders of one sale, at most chunkMax, have just entered
+// their states: it is to be announced, and cancelled and expired orders return
+// their units.
+func addOutbox(ctx context.Context, tx *sql.Tx, orders []orderRow, at time.Time) (seckill.OutboxRow, error) {
+	n := note{sale: orders[0].Sale, returns: []string{}, announce: map[seckill.OrderStatus][]string{}, at: at}
+	byID := make(map[string]orderRow, len(orders))
 	for _, o := range orders {
-		row.Returns = append(row.Returns, o.Return())
-		if a, ok := o.Announce(at); ok {
-			row.Announce = append(row.Announce, a)
+		byID[o.ID] = o
+		n.announce[o.Status] = append(n.announce[o.Status], o.ID)
+		if o.Status == seckill.OrderCancelled || o.Status == seckill.OrderExpired {
+			n.returns = append(n.returns, o.ID)
+		}
+	}
+	returns, err := json.Marshal(n.returns)
+	if err != nil {
+		return seckill.OutboxRow{}, err
+	}
+	announce, err := json.Marshal(n.announce)
+	if err != nil {
+		return seckill.OutboxRow{}, err
+	}
+	result, err := tx.ExecContext(ctx, `INSERT INTO outbox (sale, returns, announce, created_at) VALUES (?, ?, ?, ?)`,
+		n.sale, string(returns), string(announce), at)
+	if err != nil {
+		return seckill.OutboxRow{}, fmt.Errorf("write outbox: %w", err)
+	}
+	if n.id, err = result.LastInsertId(); err != nil {
+		return seckill.OutboxRow{}, err
+	}
+	return n.spell(byID), nil
+}
+
+// spell writes the note out with its orders. What it takes of them never
+// changes once they are written.
+func (n note) spell(orders map[string]orderRow) seckill.OutboxRow {
+	row := seckill.OutboxRow{ID: n.id, Sale: n.sale, CreatedAt: n.at}
+	for _, id := range n.returns {
+		if o, ok := orders[id]; ok {
+			row.Returns = append(row.Returns, o.Return())
+		}
+	}
+	for _, status := range seckill.OrderStatuses() {
+		for _, id := range n.announce[status] {
+			o, ok := orders[id]
+			o.Status = status // it may have gone on since
+			if a, tells := o.Announce(n.at); ok && tells {
+				row.Announce = append(row.Announce, a)
+			}
 		}
 	}
 	return row
+}
+
+// row reads the note's orders and writes it out.
+func (n note) row(ctx context.Context, q querier) (seckill.OutboxRow, error) {
+	ids := slices.Clone(n.returns)
+	for _, more := range n.announce {
+		ids = append(ids, more...)
+	}
+	slices.Sort(ids)
+	ids = slices.Compact(ids)
+	if len(ids) == 0 {
+		return n.spell(nil), nil
+	}
+	orders, err := ordersByID(ctx, q, ids)
+	if err != nil {
+		return seckill.OutboxRow{}, err
+	}
+	return n.spell(orders), nil
 }
 
 // Outbox lists the rows after the id after that are at least minAge old by
@@ -66,8 +105,19 @@ func (s *Store) Outbox(ctx context.Context, after int64, sizeMax int, minAge tim
 		rows, err := s.db.QueryContext(ctx, `
 			SELECT id, sale, returns, announce, created_at FROM outbox
 			WHERE id > ? AND created_at <= ? ORDER BY id LIMIT ?`, after, at.Add(-minAge), sizeMax)
-		list, err = all(rows, err, scanOutbox)
-		return err
+		notes, err := all(rows, err, scanNote)
+		if err != nil {
+			return err
+		}
+		list = list[:0]
+		for _, n := range notes {
+			row, err := n.row(ctx, s.db)
+			if err != nil {
+				return fmt.Errorf("row %d: %w", n.id, err)
+			}
+			list = append(list, row)
+		}
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("outbox after %d: %w", after, err)
@@ -89,19 +139,19 @@ func (s *Store) ReturnsPending(ctx context.Context, sale string) (bool, error) {
 	return n > 0, nil
 }
 
-func scanOutbox(rows *sql.Rows) (seckill.OutboxRow, error) {
-	var row seckill.OutboxRow
+func scanNote(rows *sql.Rows) (note, error) {
+	var n note
 	var returns, announce []byte
-	if err := rows.Scan(&row.ID, &row.Sale, &returns, &announce, &row.CreatedAt); err != nil {
-		return row, err
+	if err := rows.Scan(&n.id, &n.sale, &returns, &announce, &n.at); err != nil {
+		return n, err
 	}
-	if err := json.Unmarshal(returns, &row.Returns); err != nil {
-		return row, fmt.Errorf("returns of outbox row %d: %w", row.ID, err)
+	if err := json.Unmarshal(returns, &n.returns); err != nil {
+		return n, fmt.Errorf("returns of row %d: %w", n.id, err)
 	}
-	if err := json.Unmarshal(announce, &row.Announce); err != nil {
-		return row, fmt.Errorf("announcements of outbox row %d: %w", row.ID, err)
+	if err := json.Unmarshal(announce, &n.announce); err != nil {
+		return n, fmt.Errorf("announcements of row %d: %w", n.id, err)
 	}
-	return row, nil
+	return n, nil
 }
 
 // OutboxDone forgets rows whose work is done. Ids that are gone already are

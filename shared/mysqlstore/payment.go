@@ -118,11 +118,8 @@ func markPaid(ctx context.Context, tx *sql.Tx, o orderRow, at time.Time) (orderR
 		return o, seckill.PayRefundDue, err
 	}
 	o.Status, o.PaidAt = seckill.OrderPaid, at
-	row := seckill.OutboxRow{Sale: o.Sale}
-	if a, ok := o.Announce(at); ok {
-		row.Announce = append(row.Announce, a)
-	}
-	return o, seckill.PayApplied, addOutbox(ctx, tx, &row, at)
+	_, err = addOutbox(ctx, tx, []orderRow{o}, at)
+	return o, seckill.PayApplied, err
 }
 
 // record keeps the callback. errRaced: the same one, or the same payment, is

@@ -91,17 +91,16 @@ func amendSale(ctx context.Context, tx *sql.Tx, old, sale seckill.Sale, at time.
 			return old, err
 		}
 	}
+	if err := openUnits(ctx, tx, sale.ID, sale.Units-old.Units); err != nil {
+		return old, err
+	}
 	sale.Version++
-	err := once(tx.ExecContext(ctx, `
+	return sale, once(tx.ExecContext(ctx, `
 		UPDATE sales SET sku = ?, price_minor = ?, currency = ?, units = ?, buyer_limit = ?, opens_at = ?,
 			closes_at = ?, pay_window_ms = ?, paused = ?, version = ?, updated_at = ?
 		WHERE id = ? AND version = ? AND epoch = ?`,
 		sale.SKU, sale.PriceMinor, sale.Currency, sale.Units, sale.Limit, sale.OpensAt,
 		sale.ClosesAt, sale.PayWindow.Milliseconds(), sale.Paused, sale.Version, at, sale.ID, old.Version, old.Epoch))
-	if err != nil {
-		return old, err
-	}
-	return sale, openUnits(ctx, tx, sale.ID, sale.Units-old.Units)
 }
 
 // mayRebase allows another SKU or limit only while no claim can have been

@@ -51,7 +51,8 @@ func (c Config) Validate() error {
 // Store is a pool of connections to one database. It is safe for concurrent
 // use; no method needs a second connection while it holds one.
 type Store struct {
-	db *sql.DB
+	db        *sql.DB
+	connector *connector
 }
 
 // Open returns a store that connects when it is first used, so that a process
@@ -78,7 +79,7 @@ func open(cfg Config, lockWait time.Duration) (*Store, error) {
 	db.SetMaxIdleConns(cfg.ConnsMax)
 	db.SetConnMaxIdleTime(connIdleMax)
 	db.SetConnMaxLifetime(connLifeMax)
-	return &Store{db: db}, nil
+	return &Store{db: db, connector: connector}, nil
 }
 
 // Close ends all connections; calls in flight fail.
