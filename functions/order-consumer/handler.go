@@ -71,9 +71,9 @@ func (h *Handler) trusted(r *http.Request) bool {
 	if h.config.Secret == "" {
 		return true
 	}
-	token, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	got, want := sha256.Sum256([]byte(token)), sha256.Sum256([]byte(h.config.Secret))
-	return subtle.ConstantTimeCompare(got[:], want[:]) == 1
+	return bearer && subtle.ConstantTimeCompare(got[:], want[:]) == 1
 }
 
 // notRead is the answer to a request that carries no events: what can never be
