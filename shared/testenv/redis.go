@@ -1,22 +1,12 @@
 package testenv
 
 import (
-	"bufio"
-	"context"
-	"errors"
-	"fmt"
-	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"seckill/shared/embedded"
+	"seckill/shared/servers"
 )
 
 // Redis returns the address of a real Redis, shared by all tests of the
@@ -33,11 +23,11 @@ func Redis(t testing.TB) (addr string) {
 }
 
 var sharedRedis = sync.OnceValues(func() (string, error) {
-	p, addr, err := newRedis()
+	r, err := servers.NewRedis()
 	if err != nil {
 		return "", err
 	}
-	return addr, p.start()
+	return r.Addr, r.Start()
 })
 
 // EmbeddedRedis returns the address of a fresh miniredis, the one that the
@@ -57,81 +47,32 @@ type RedisServer struct {
 	server
 	// Addr is the same for the server's whole life.
 	Addr string
+
+	redis *servers.Redis
 }
 
 // RedisOwn starts a Redis for this test alone.
 func RedisOwn(t testing.TB) *RedisServer {
 	t.Helper()
-	p, addr, err := newRedis()
+	r, err := servers.NewRedis()
 	require(t, err)
-	s := &RedisServer{server: server{t: t, process: p}, Addr: addr}
-	s.begin()
-	return s
+	return &RedisServer{server: own(t, &r.Process), Addr: r.Addr, redis: r}
 }
 
 // Save stores what the server holds now.
 func (s *RedisServer) Save() {
 	s.t.Helper()
-	require(s.t, redisSay(context.Background(), s.Addr, "SAVE", "+OK"))
+	require(s.t, s.redis.Save())
 }
 
 // Stop stores what the server holds, ends it and returns when it is gone.
 func (s *RedisServer) Stop() {
 	s.t.Helper()
-	s.process.signal(syscall.SIGCONT)
-	require(s.t, redisSay(context.Background(), s.Addr, "SHUTDOWN SAVE", ""))
-	require(s.t, s.process.await())
+	require(s.t, s.redis.Stop())
 }
 
 // Wipe removes what a server that is not running has stored.
 func (s *RedisServer) Wipe() {
 	s.t.Helper()
-	if err := os.Remove(s.dump()); err != nil && !os.IsNotExist(err) {
-		s.t.Fatalf("testenv: wipe redis: %v", err)
-	}
-}
-
-func (s *RedisServer) dump() string { return filepath.Join(s.process.dir, "dump.rdb") }
-
-func newRedis() (process, string, error) {
-	path, err := exec.LookPath("redis-server")
-	if err != nil {
-		return process{}, "", fmt.Errorf("redis-server: %w", errMissing)
-	}
-	dir, err := newDir("redis")
-	if err != nil {
-		return process{}, "", err
-	}
-	port, err := freePort()
-	if err != nil {
-		return process{}, "", err
-	}
-	addr := hostPort(port)
-	return process{
-		path: path, dir: dir,
-		args: []string{
-			"--bind", "127.0.0.1", "--port", strconv.Itoa(port), "--dir", dir,
-			"--save", "", "--appendonly", "no", "--maxmemory-policy", "noeviction",
-		},
-		ping: func(ctx context.Context) error { return redisSay(ctx, addr, "PING", "+PONG") },
-	}, addr, nil
-}
-
-// redisSay sends one command and compares the answer's first line; an empty
-// want stands for a connection that ends without an answer.
-func redisSay(ctx context.Context, addr, command, want string) error {
-	conn, err := (&net.Dialer{Timeout: time.Second}).DialContext(ctx, "tcp", addr)
-	if err != nil {
-		return fmt.Errorf("tell redis %s: %w", command, err)
-	}
-	defer conn.Close() //nolint:errcheck // nothing was left unread
-	_ = conn.SetDeadline(time.Now().Add(startMax))
-	if _, err := conn.Write([]byte(command + "\r\n")); err != nil {
-		return fmt.Errorf("tell redis %s: %w", command, err)
-	}
-	line, err := bufio.NewReader(conn).ReadString('\n')
-	if strings.TrimSpace(line) == want {
-		return nil
-	}
-	return errors.Join(fmt.Errorf("tell redis %s: it answered %q", command, line), err)
+	require(s.t, s.redis.Wipe())
 }

@@ -13,27 +13,14 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"errors"
-	"fmt"
-	"math/big"
-	"net"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
+
+	"seckill/shared/servers"
 )
-
-// keepOpen holds our ends of the guards' pipes: collected as garbage they
-// would be closed.
-var keepOpen sync.Map
-
-// errMissing: the service's program is not installed.
-var errMissing = errors.New("not installed")
-
-// startMax bounds how long a server may take to start or to stop.
-const startMax = 60 * time.Second
 
 // require ends the test unless err is nil: a missing service is a skip at a
 // desk and a failure in CI.
@@ -41,7 +28,7 @@ func require(t testing.TB, err error) {
 	t.Helper()
 	switch {
 	case err == nil:
-	case errors.Is(err, errMissing) && os.Getenv("CI") != "true":
+	case errors.Is(err, servers.ErrMissing) && os.Getenv("CI") != "true":
 		t.Skipf("testenv: %v: this test did not run", err)
 	default:
 		t.Fatalf("testenv: %v", err)
@@ -68,26 +55,8 @@ func Eventually(t testing.TB, within time.Duration, check func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), within)
 	defer cancel()
-	if err := poll(ctx, check); err != nil {
+	if err := servers.Poll(ctx, check); err != nil {
 		t.Fatalf("not within %s: %v", within, err)
-	}
-}
-
-// poll calls check until it returns nil or ctx is done, then returns its last
-// error.
-func poll(ctx context.Context, check func() error) error {
-	tick := time.NewTicker(10 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		err := check()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return err
-		}
 	}
 }
 
@@ -98,58 +67,39 @@ func random(n int) string {
 	return hex.EncodeToString(b)
 }
 
-// Ports are taken below the range from which systems pick the local ends of
-// outgoing connections, so that a port is still free when its server comes
-// back.
-const (
-	portFrom = 20_000
-	portEnd  = 32_000
-)
-
-// freePort returns a loopback port nobody listens on.
-func freePort() (int, error) {
-	var last error
-	for range 50 {
-		n, err := rand.Int(rand.Reader, big.NewInt(portEnd-portFrom))
-		if err != nil {
-			return 0, fmt.Errorf("pick a port: %w", err)
-		}
-		port := portFrom + int(n.Int64())
-		listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", hostPort(port))
-		if err != nil {
-			last = err
-			continue
-		}
-		_ = listener.Close()
-		return port, nil
-	}
-	return 0, fmt.Errorf("find a free port: %w", last)
+// server is what the own servers of a test have in common.
+type server struct {
+	t       testing.TB
+	process *servers.Process
 }
 
-func hostPort(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
-
-// home is the folder of everything that this test binary's servers store. It
-// is removed when the binary has ended.
-var home = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "seckill-test-")
-	if err != nil {
-		return "", fmt.Errorf("make a folder for test services: %w", err)
-	}
-	if _, err := guard(0, dir); err != nil {
-		return "", err
-	}
-	return dir, nil
-})
-
-// newDir returns a new empty folder in home.
-func newDir(kind string) (string, error) {
-	base, err := home()
-	if err != nil {
-		return "", err
-	}
-	dir, err := os.MkdirTemp(base, kind+"-")
-	if err != nil {
-		return "", fmt.Errorf("make a folder for %s: %w", kind, err)
-	}
-	return dir, nil
+// own starts the server for its test and removes it after.
+func own(t testing.TB, p *servers.Process) server {
+	t.Helper()
+	s := server{t: t, process: p}
+	s.Start()
+	t.Cleanup(p.Remove)
+	return s
 }
+
+// Start brings a stopped or killed server back on its old port with what it
+// had stored, and returns when it serves.
+func (s *server) Start() {
+	s.t.Helper()
+	require(s.t, s.process.Start())
+}
+
+// Stop ends the server in good order and returns when it is gone.
+func (s *server) Stop() {
+	s.t.Helper()
+	require(s.t, s.process.Stop())
+}
+
+// Kill ends the server at once (SIGKILL) and returns when it is gone.
+func (s *server) Kill() { s.process.Kill() }
+
+// Pause freezes the server (SIGSTOP): connections stay open, nothing answers.
+func (s *server) Pause() { s.process.Pause() }
+
+// Resume lets a paused server go on.
+func (s *server) Resume() { s.process.Resume() }
