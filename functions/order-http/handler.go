@@ -1,0 +1,94 @@
+// Package orderhttp lets buyers read, pay and cancel their orders, and takes
+// the payment provider's callbacks.
+package orderhttp
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"seckill/shared/payment"
+	"seckill/shared/problem"
+	"seckill/shared/seckill"
+)
+
+// Orders is the record of orders: MySQL.
+type Orders interface {
+	// Order returns an order and MySQL's now; seckill.ErrNotFound if there is none.
+	Order(ctx context.Context, id string) (seckill.Order, time.Time, error)
+	// Cancel cancels the buyer's order; the row names what is left to do, its
+	// ID is 0 if nothing is. ErrNotFound also for another buyer's order;
+	// ErrConflict, with the order, if it is not unpaid.
+	Cancel(ctx context.Context, id, buyer string) (seckill.Order, seckill.OutboxRow, error)
+	// CancelUnwritten writes a claim's order as cancelled, or cancels it if it
+	// has been written meanwhile.
+	CancelUnwritten(ctx context.Context, claim seckill.AcceptedClaim) (seckill.Order, seckill.OutboxRow, error)
+	// Pay applies a verified callback once; ErrPending if there is no such
+	// order yet.
+	Pay(ctx context.Context, p seckill.Payment) (seckill.Order, seckill.PayResult, error)
+	// OutboxReturned notes that the units an outbox row gives back are back.
+	OutboxReturned(ctx context.Context, id int64) error
+	// SalesToPrepare lists the sales that Redis holds.
+	SalesToPrepare(ctx context.Context, ahead time.Duration) ([]seckill.Sale, error)
+}
+
+// Claims is the record of claims: Redis.
+type Claims interface {
+	// FindAccepted looks for a claim in the given sales. ErrNotFound if none
+	// knows it; the AcceptedClaim is set while the claim is reserved;
+	// ErrPending, with the claim, if it was settled while looking.
+	FindAccepted(ctx context.Context, sales []string, id string) (seckill.AcceptedClaim, seckill.Claim, error)
+	Restock(ctx context.Context, sale string, returns []seckill.Return) ([]seckill.Settled, error)
+}
+
+// Identity tells who asks.
+type Identity interface {
+	Buyer(r *http.Request) (string, error)
+}
+
+// Provider takes payments.
+type Provider interface {
+	// Name is how the provider is called in records.
+	Name() string
+	// Start returns the payment of an order, the same one each time.
+	Start(ctx context.Context, order seckill.Order) (payment.Started, error)
+}
+
+// Callbacks verifies the provider's messages.
+type Callbacks interface {
+	// Verify returns the id of a message, or an error if it is not genuine.
+	Verify(header http.Header, body []byte) (id string, err error)
+}
+
+// Parts is what a Handler works with; all are required.
+type Parts struct {
+	Orders    Orders
+	Claims    Claims
+	Identity  Identity
+	Provider  Provider
+	Callbacks Callbacks
+	// Now is a clock for caching; what an order is goes by MySQL's clock.
+	Now func() time.Time
+}
+
+// Handler is the function's http.Handler. It is safe for concurrent use.
+type Handler struct {
+	Parts
+	sales  sales
+	routes http.Handler
+}
+
+// New returns a Handler.
+func New(parts Parts) *Handler {
+	h := &Handler{Parts: parts, sales: sales{orders: parts.Orders, now: parts.Now}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /orders/{id}", h.read)
+	mux.HandleFunc("POST /orders/{id}/cancel", h.cancel)
+	mux.HandleFunc("POST /orders/{id}/payment", h.startPayment)
+	mux.HandleFunc("POST /payments/callback", h.callback)
+	h.routes = problem.Routes(mux)
+	return h
+}
+
+// ServeHTTP implements http.Handler.
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.routes.ServeHTTP(w, r) }
