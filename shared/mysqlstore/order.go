@@ -50,9 +50,9 @@ func insertOrders(ctx context.Context, tx *sql.Tx, orders []orderRow) error {
 	var others []any
 	for i := range orders {
 		if o := &orders[i]; o.Status == seckill.OrderUnpaid {
-			unpaid = append(unpaid, o.values()...)
+			unpaid = o.appendTo(unpaid)
 		} else {
-			others = append(append(others, o.values()...), string(o.Status), string(o.Reason))
+			others = append(o.appendTo(others), string(o.Status), string(o.Reason))
 		}
 	}
 	if err := insertValues(ctx, tx, "", orderWidth, unpaid); err != nil {
@@ -65,11 +65,9 @@ func insertOrders(ctx context.Context, tx *sql.Tx, orders []orderRow) error {
 // server time to parse, so those with defaults are left out.
 const orderWidth = 12
 
-func (o *orderRow) values() []any {
-	return []any{
-		o.ID, o.Sale, o.SKU, o.Buyer, o.Quantity, o.PriceMinor, o.Currency,
-		o.Seq, o.AcceptedAt, o.CreatedAt, o.PayBy, o.limit,
-	}
+func (o *orderRow) appendTo(values []any) []any {
+	return append(values, o.ID, o.Sale, o.SKU, o.Buyer, o.Quantity, o.PriceMinor, o.Currency,
+		o.Seq, o.AcceptedAt, o.CreatedAt, o.PayBy, o.limit)
 }
 
 func insertValues(ctx context.Context, tx *sql.Tx, columns string, width int, values []any) error {

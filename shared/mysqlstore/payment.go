@@ -44,25 +44,34 @@ func (s *Store) Pay(ctx context.Context, p seckill.Payment) (seckill.Order, seck
 	return order, result, nil
 }
 
+// pay reads what is recorded before it reads the order, which is then never
+// older than the record.
 func pay(ctx context.Context, tx *sql.Tx, p seckill.Payment, at time.Time) (seckill.Order, seckill.PayResult, error) {
+	var none seckill.Order
 	seen, err := recorded(ctx, tx, p)
 	if err != nil {
-		return seckill.Order{}, "", err
+		return none, "", err
+	}
+	payee, err := payeeOf(ctx, tx, p)
+	if err != nil {
+		return none, "", err
 	}
 	o, err := orderOf(ctx, tx, p.Order)
-	if errors.Is(err, sql.ErrNoRows) {
-		return seckill.Order{}, "", seckill.ErrPending
-	}
-	if err != nil || seen {
+	switch {
+	case errors.Is(err, sql.ErrNoRows):
+		return none, "", seckill.ErrPending
+	case err != nil || seen:
 		return o.At(at), seckill.PayDuplicate, err
 	}
-	result, err := judgePayment(ctx, tx, p, o)
-	if err != nil {
-		return seckill.Order{}, "", err
-	}
-	if result == seckill.PayApplied {
+	var result seckill.PayResult
+	switch {
+	case p.AmountMinor != o.AmountMinor || p.Currency != o.Currency, payee != "" && payee != o.ID:
+		result = seckill.PayMismatch
+	case payee == o.ID:
+		result = seckill.PayDuplicate
+	default:
 		if o, result, err = markPaid(ctx, tx, o, at); err != nil {
-			return seckill.Order{}, "", err
+			return none, "", err
 		}
 	}
 	return o.At(at), result, record(ctx, tx, p, result, at)
@@ -83,25 +92,16 @@ func recorded(ctx context.Context, tx *sql.Tx, p seckill.Payment) (bool, error) 
 	return err == nil, err
 }
 
-// judgePayment says what a new callback is to the order as far as that does
-// not depend on the order's state: applied means it may pay.
-func judgePayment(ctx context.Context, tx *sql.Tx, p seckill.Payment, o orderRow) (seckill.PayResult, error) {
-	if p.AmountMinor != o.AmountMinor || p.Currency != o.Currency {
-		return seckill.PayMismatch, nil
-	}
-	var order string
-	err := tx.QueryRowContext(ctx, `
+// payeeOf returns the order whose money the payment is recorded as, under
+// whatever callback; empty if it is new.
+func payeeOf(ctx context.Context, tx *sql.Tx, p seckill.Payment) (order string, err error) {
+	err = tx.QueryRowContext(ctx, `
 		SELECT order_id FROM payments WHERE provider = ? AND reference = ? AND money = 1`,
 		p.Provider, p.Reference).Scan(&order)
-	switch {
-	case errors.Is(err, sql.ErrNoRows):
-		return seckill.PayApplied, nil
-	case err != nil:
-		return "", err
-	case order != o.ID:
-		return seckill.PayMismatch, nil
+	if errors.Is(err, sql.ErrNoRows) {
+		return "", nil
 	}
-	return seckill.PayDuplicate, nil
+	return order, err
 }
 
 // markPaid makes the order paid if it is unpaid and in time, and announces
