@@ -89,7 +89,7 @@ func (q *Queue) mayHaveMissed(sub *nats.Subscription) {
 }
 
 // asyncError hears of errors that no call can return.
-func (q *Queue) asyncError(sub *nats.Subscription, err error) {
+func (q *Queue) asyncError(_ *nats.Conn, sub *nats.Subscription, err error) {
 	slog.Warn("nats", "error", err)
 	if sub != nil && errors.Is(err, nats.ErrSlowConsumer) {
 		q.mayHaveMissed(sub)

@@ -26,7 +26,7 @@ type Config struct {
 	OrdersBytesMax int64 `envconfig:"NATS_ORDERS_BYTES_MAX"`
 	DeadBytesMax   int64 `envconfig:"NATS_DEAD_BYTES_MAX"`
 	// AckWait is when an unanswered claim is delivered again, for a consumer
-	// that is created; default 60 s.
+	// that is created; default 30 s. After a kill claims are hidden that long.
 	AckWait time.Duration `envconfig:"NATS_ACK_WAIT"`
 	// PublishTimeout is when an unanswered publish is given up; default 5 s.
 	PublishTimeout time.Duration `envconfig:"NATS_PUBLISH_TIMEOUT"`
@@ -65,7 +65,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.ClaimsBytesMax, 1<<30)
 	setDefault(&c.OrdersBytesMax, 1<<30)
 	setDefault(&c.DeadBytesMax, 256<<20)
-	setDefault(&c.AckWait, time.Minute)
+	setDefault(&c.AckWait, 30*time.Second)
 	setDefault(&c.PublishTimeout, 5*time.Second)
 	setDefault(&c.PublishPendingMax, 20_000)
 	return c

@@ -23,6 +23,7 @@ type Queue struct {
 	config Config
 	conn   *nats.Conn
 	js     jetstream.JetStream
+	opened chan struct{} // closed when the two above are set
 
 	// pending counts the messages published but not yet answered.
 	pending atomic.Int64
@@ -44,17 +45,8 @@ func Open(config Config) (*Queue, error) {
 		return nil, fmt.Errorf("open nats: %w", err)
 	}
 	config = config.withDefaults()
-	q := &Queue{config: config, listeners: map[*listener]struct{}{}}
-	// The handlers run while Connect has not returned yet.
-	ready := make(chan struct{})
-	connected := func() {
-		<-ready
-		q.connected()
-	}
-	options := append(config.options(connected), nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
-		q.asyncError(sub, err)
-	}))
-	conn, err := nats.Connect(config.URL, options...)
+	q := &Queue{config: config, opened: make(chan struct{}), listeners: map[*listener]struct{}{}}
+	conn, err := nats.Connect(config.URL, append(config.options(q.connected), nats.ErrorHandler(q.asyncError))...)
 	if err != nil {
 		return nil, fmt.Errorf("connect to nats: %w", err)
 	}
@@ -68,7 +60,7 @@ func Open(config Config) (*Queue, error) {
 		return nil, fmt.Errorf("open jetstream: %w", err)
 	}
 	q.conn, q.js = conn, js
-	close(ready)
+	close(q.opened)
 	return q, nil
 }
 
@@ -98,6 +90,7 @@ func (q *Queue) Ping(ctx context.Context) error {
 // connected runs after each connect: the broker may have lost its streams, and
 // messages may have passed unheard.
 func (q *Queue) connected() {
+	<-q.opened // the connection may call while Open still waits for it
 	go func() {
 		ctx, cancel := context.WithTimeout(context.Background(), q.config.PublishTimeout)
 		defer cancel()

@@ -35,7 +35,7 @@ func TestStreamsAreCreatedWithTheirLimits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := c.CachedInfo().Config; got.AckPolicy != jetstream.AckExplicitPolicy || got.AckWait != time.Minute || got.MaxDeliver != -1 {
+	if got := c.CachedInfo().Config; got.AckPolicy != jetstream.AckExplicitPolicy || got.AckWait != 30*time.Second || got.MaxDeliver != -1 {
 		t.Errorf("consumer is %+v", got)
 	}
 }

@@ -1,0 +1,144 @@
+// Package natsbridge delivers events from a queue as CloudEvents over HTTP. It
+// pulls what is there, posts it as one batch, several in flight, and answers
+// the queue by what the target says of each event. It keeps nothing: killed at
+// any point, the queue delivers again what was not answered.
+package natsbridge
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"seckill/shared/events"
+)
+
+// Delivery is one message of the queue, to be answered once; natsqueue.Delivery
+// is the same type and says more.
+type Delivery = interface {
+	ID() string
+	Data() []byte
+	Header() map[string][]string
+	Delivered() int
+	Ack() error
+	Nak(delay time.Duration) error
+	Park(ctx context.Context, reason string) error
+	InProgress() error
+}
+
+// Source is the queue; natsqueue.Subscription is one. Fetch returns at once
+// what is there, else what comes first within wait.
+type Source interface {
+	Fetch(ctx context.Context, sizeMax int, wait time.Duration) ([]Delivery, error)
+}
+
+const (
+	// idleWait bounds a fetch that finds nothing, and so how long the end of
+	// an idle bridge takes.
+	idleWait = time.Second
+	// bodyMax bounds a post in bytes; a larger event goes alone.
+	bodyMax = 1 << 20
+)
+
+// Bridge moves events from its source to its target.
+type Bridge struct {
+	config Config
+	source Source
+	client *http.Client
+	pace   *pace
+}
+
+// New returns a bridge that does nothing until Run.
+func New(config Config, source Source) *Bridge {
+	return &Bridge{config: config, source: source, client: newClient(config), pace: newPace(config.PostsInFlight)}
+}
+
+// Run moves events until ctx ends. Then it fetches no more, finishes what it
+// has within Config.DrainTimeout, gives back the rest, and returns.
+func (b *Bridge) Run(ctx context.Context) {
+	work, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	context.AfterFunc(ctx, func() { time.AfterFunc(b.config.DrainTimeout, stop) })
+	var workers sync.WaitGroup
+	for range b.config.PostsInFlight {
+		workers.Go(func() {
+			for b.pace.enter(ctx) {
+				b.round(ctx, work)
+				b.pace.leave()
+			}
+		})
+	}
+	workers.Wait()
+}
+
+// round moves one fetch. What it has fetched it delivers even if ctx has ended
+// meanwhile: giving it back would only have it delivered once more.
+func (b *Bridge) round(ctx, work context.Context) {
+	found, err := b.source.Fetch(ctx, b.config.BatchMax, idleWait)
+	if err != nil {
+		if ctx.Err() == nil {
+			slog.Warn("events cannot be fetched", "error", err)
+			b.pace.troubled(0)
+		}
+		return
+	}
+	if len(found) == 0 {
+		return
+	}
+	defer b.keep(found)()
+	for _, batch := range b.batches(work, found) {
+		b.deliver(work, batch)
+	}
+}
+
+// keep tells the queue that these are being worked on, until it is stopped.
+func (b *Bridge) keep(found []Delivery) (stop func()) {
+	done := make(chan struct{})
+	tick := time.NewTicker(b.config.AckWait / 3)
+	go func() {
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				for _, d := range found {
+					// It fails for those that are answered by now.
+					_ = d.InProgress()
+				}
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+// item is an event on its way.
+type item struct {
+	Delivery
+	event   string // the CloudEvent's id
+	payload []byte // the CloudEvent in structured JSON
+}
+
+// batches cuts what was fetched by size. What is no event is judged here: it
+// would make the others' batch unreadable.
+func (b *Bridge) batches(ctx context.Context, found []Delivery) [][]item {
+	var all [][]item
+	batch, size := make([]item, 0, len(found)), 0
+	for _, d := range found {
+		payload, e, err := events.Structured(d.Header(), d.Data())
+		if err != nil {
+			b.poison(ctx, d, err.Error())
+			continue
+		}
+		if size += len(payload) + 1; size > bodyMax && len(batch) > 0 {
+			all = append(all, batch)
+			batch, size = nil, len(payload)+1
+		}
+		batch = append(batch, item{Delivery: d, event: e.ID, payload: payload})
+	}
+	if len(batch) > 0 {
+		all = append(all, batch)
+	}
+	return all
+}

@@ -1,0 +1,58 @@
+// Command nats-bridge is the container's main: configuration, connections, the
+// function, serve.
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+
+	natsbridge "seckill/functions/nats-bridge"
+	"seckill/shared/config"
+	"seckill/shared/natsqueue"
+	"seckill/shared/serve"
+)
+
+type settings struct {
+	Serve    serve.Config
+	Function natsbridge.Config
+	NATS     natsqueue.Config
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "nats-bridge:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context) error {
+	var c settings
+	if err := config.Load(&c); err != nil {
+		return err
+	}
+	queue, err := natsqueue.Open(c.NATS)
+	if err != nil {
+		return err
+	}
+	defer queue.Close() //nolint:errcheck // the process ends
+	// When the server ends, so does the bridge, and the other way round.
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	bridge, moved := natsbridge.New(c.Function, queue.Claims()), make(chan struct{})
+	go func() {
+		defer close(moved)
+		defer stop()
+		bridge.Run(ctx)
+	}()
+	err = serve.Run(ctx, c.Serve, http.NotFoundHandler(), serve.Check{Name: "nats", Ping: queue.Ping})
+	stop()
+	<-moved
+	return err
+}
