@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"seckill/shared/seckill"
+	"seckill/shared/serve"
 )
 
 const (
@@ -33,7 +34,7 @@ func newResults(config Config, reservations Reservations) *results {
 }
 
 // await returns the claim once it is settled, or as it was when wait or ctx
-// ends, or at once when too many readers wait already.
+// ends or the server is about to stop, or at once when too many readers wait already.
 func (r *results) await(ctx context.Context, claim seckill.Claim, wait time.Duration) seckill.Claim {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
@@ -45,6 +46,7 @@ func (r *results) await(ctx context.Context, claim seckill.Claim, wait time.Dura
 	select {
 	case claim = <-settled:
 	case <-ctx.Done():
+	case <-serve.Draining(ctx):
 	}
 	return claim
 }

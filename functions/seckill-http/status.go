@@ -11,6 +11,7 @@ import (
 
 	"seckill/shared/problem"
 	"seckill/shared/seckill"
+	"seckill/shared/serve"
 )
 
 // getClaim answers GET /sales/{sale}/claims/{claim}: at once, after waiting
@@ -33,6 +34,7 @@ func (h *Handler) getClaim(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wait := h.preferredWait(r); wait > 0 && claim.Status == seckill.ClaimReserved {
+		serve.Release(r.Context())
 		claim = h.results.await(r.Context(), claim, wait)
 		w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
 	}
@@ -102,6 +104,7 @@ func (h *Handler) streamClaim(w http.ResponseWriter, r *http.Request, claim seck
 	if !send(claim) || claim.Status != seckill.ClaimReserved {
 		return
 	}
+	serve.Release(r.Context())
 	if settled := h.results.await(r.Context(), claim, h.config.WaitMax); settled.Status != seckill.ClaimReserved {
 		send(settled)
 	}

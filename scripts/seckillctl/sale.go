@@ -1,12 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"seckill/shared/config"
 	"seckill/shared/rebuild"
 	"seckill/shared/seckill"
 )
@@ -24,8 +26,17 @@ type saleDocument struct {
 	PayWindow  string    `json:"pay_window"`
 }
 
+// defaults are what a document may leave out.
+type defaults struct {
+	PayWindow string `envconfig:"PAY_WINDOW" default:"15m"`
+}
+
 func (d saleDocument) sale() (seckill.Sale, error) {
-	window, err := time.ParseDuration(d.PayWindow)
+	var otherwise defaults
+	if err := config.Load(&otherwise); err != nil {
+		return seckill.Sale{}, err
+	}
+	window, err := time.ParseDuration(cmp.Or(d.PayWindow, otherwise.PayWindow))
 	if err != nil {
 		return seckill.Sale{}, &seckill.FieldError{Field: "pay_window", Detail: `must be a duration like "15m"`}
 	}
@@ -54,7 +65,7 @@ opened stay. Buyers pay the price of the moment of their claim.
 
 Document: {"id","sku","price_minor","currency","units","limit","opens_at",
 "closes_at","pay_window"}; instants are RFC 3339 with offset, pay_window is a
-duration like "15m".`,
+duration like "15m" (default PAY_WINDOW, else 15m).`,
 			Args: cobra.ExactArgs(1),
 			RunE: putSale,
 		},
@@ -160,7 +171,9 @@ func (s stores) announce(ctx context.Context, id string) error {
 
 // forgetItem drops the item's document in Redis; replicas drop theirs when
 // they hear of the change.
-func (s stores) forgetItem(ctx context.Context, sku string) error { return s.redis.ForgetItem(ctx, sku) }
+func (s stores) forgetItem(ctx context.Context, sku string) error {
+	return s.redis.ForgetItem(ctx, sku)
+}
 
 // saleState is what "sale status" prints.
 type saleState struct {

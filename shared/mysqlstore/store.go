@@ -28,6 +28,9 @@ type Config struct {
 	// ConnsMax bounds the connections of this process; every replica has its
 	// own, so replicas × ConnsMax must stay below the server's max_connections.
 	ConnsMax int `envconfig:"MYSQL_CONNS_MAX" default:"8"`
+	// ConnsRelease closes a connection after each use, for a server that lets
+	// so few in that another process would wait for ever.
+	ConnsRelease bool `envconfig:"MYSQL_CONNS_RELEASE"`
 }
 
 // connsMaxMax bounds ConnsMax: one hot row gains nothing from more.
@@ -77,6 +80,9 @@ func open(cfg Config, lockWait time.Duration) (*Store, error) {
 	db := sql.OpenDB(connector)
 	db.SetMaxOpenConns(cfg.ConnsMax)
 	db.SetMaxIdleConns(cfg.ConnsMax)
+	if cfg.ConnsRelease {
+		db.SetMaxIdleConns(-1)
+	}
 	db.SetConnMaxIdleTime(connIdleMax)
 	db.SetConnMaxLifetime(connLifeMax)
 	return &Store{db: db, connector: connector}, nil
