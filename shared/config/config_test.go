@@ -108,9 +108,12 @@ func TestLoadReadsSecretsFromFiles(t *testing.T) { //nolint:paralleltest // the 
 				t.Fatal(err)
 			}
 			set(t, map[string]string{"SECRETS_DIR": dir, "T_KEY": c.env})
-			var got outer
+			got := outer{Share: 0.25}
 			if err := config.Load(&got); err != nil {
 				t.Fatal(err)
+			}
+			if got.Share != 0.25 {
+				t.Errorf("a field that the environment says nothing of became %v", got.Share)
 			}
 			if got.Key != c.want || got.Inside.Password != "" {
 				t.Errorf("key %q, password %q", got.Key, got.Inside.Password)
