@@ -254,6 +254,18 @@ func (s *system) call(method, path, buyer string, body any, header ...string) (i
 	return response.StatusCode, document, err
 }
 
+// waitOpen waits until the item's page says that its sale is open and loaded.
+func (s *system) waitOpen() {
+	s.t.Helper()
+	testenv.Eventually(s.t, 20*time.Second, func() error {
+		code, d, err := s.call(http.MethodGet, "/items/demo", "", nil)
+		if err == nil && (code != http.StatusOK || !strings.Contains(fmt.Sprint(d["sales"]), "state:open stock:100")) {
+			err = fmt.Errorf("%d %v", code, d)
+		}
+		return err
+	})
+}
+
 // rush lets buyers claim one unit each, all at once, and returns the claims
 // of those who were told 202; everyone else must be told sold_out.
 func (s *system) rush(prefix string, n int) map[string]string {
@@ -337,13 +349,7 @@ func TestSaleEndToEnd(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := begin(t)
-			testenv.Eventually(t, 20*time.Second, func() error {
-				code, d, err := s.call(http.MethodGet, "/items/demo", "", nil)
-				if err == nil && (code != http.StatusOK || !strings.Contains(fmt.Sprint(d["sales"]), "state:open stock:100")) {
-					err = fmt.Errorf("%d %v", code, d)
-				}
-				return err
-			})
+			s.waitOpen()
 			won := s.rush("b", 2000)
 			if len(won) != 100 {
 				t.Fatalf("%d buyers won 100 units", len(won))
