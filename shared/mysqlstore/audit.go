@@ -2,7 +2,6 @@ package mysqlstore
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 
 	"seckill/shared/seckill"
@@ -16,10 +15,10 @@ func (s *Store) UnitsByStatus(ctx context.Context, sale string) (map[seckill.Ord
 		units = map[seckill.OrderStatus]int64{}
 		rows, err := s.db.QueryContext(ctx, `
 			SELECT status, CAST(SUM(quantity) AS SIGNED) FROM orders WHERE sale = ? GROUP BY status`, sale)
-		_, err = all(rows, err, func(rows *sql.Rows) (struct{}, error) {
+		_, err = all(rows, err, func(row scanner) (struct{}, error) {
 			var status seckill.OrderStatus
 			var n int64
-			err := rows.Scan(&status, &n)
+			err := row.Scan(&status, &n)
 			units[status] = n
 			return struct{}{}, err
 		})
@@ -41,12 +40,12 @@ func (s *Store) OverLimit(ctx context.Context, sale string) (int64, error) {
 		if err != nil {
 			return missing(err)
 		}
-		return s.db.QueryRowContext(ctx, `
+		return get(s.db.QueryRowContext(ctx, `
 			SELECT COUNT(*) FROM (
 				SELECT buyer FROM orders WHERE sale = ? AND status IN (?, ?)
 				GROUP BY buyer HAVING SUM(quantity) > ?
 			) AS over_limit`,
-			sale, string(seckill.OrderUnpaid), string(seckill.OrderPaid), of.Limit).Scan(&n)
+			sale, string(seckill.OrderUnpaid), string(seckill.OrderPaid), of.Limit), &n)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("buyers over the limit of %s: %w", sale, err)

@@ -106,10 +106,10 @@ func (b *batch) readSales(ctx context.Context, tx *sql.Tx) error {
 	rows, err := tx.QueryContext(ctx, `
 		SELECT s.id, s.sku, s.buyer_limit, k.available FROM sales AS s JOIN stock AS k ON k.sale = s.id
 		WHERE s.id IN (`+marks(len(ids))+`)`, anys(ids)...)
-	_, err = all(rows, err, func(rows *sql.Rows) (struct{}, error) {
+	_, err = all(rows, err, func(row scanner) (struct{}, error) {
 		var sale seckill.Sale
 		var available int64
-		err := rows.Scan(&sale.ID, &sale.SKU, &sale.Limit, &available)
+		err := row.Scan(&sale.ID, &sale.SKU, &sale.Limit, &available)
 		if s := b.sales[sale.ID]; s != nil {
 			s.sale, s.available, s.known = sale, available, true
 		}
@@ -139,7 +139,7 @@ func (b *batch) lockStock(ctx context.Context, tx *sql.Tx) error {
 		if !s.known {
 			continue
 		}
-		err := tx.QueryRowContext(ctx, `SELECT available FROM stock WHERE sale = ? FOR UPDATE`, s.sale.ID).Scan(&s.available)
+		err := get(tx.QueryRowContext(ctx, `SELECT available FROM stock WHERE sale = ? FOR UPDATE`, s.sale.ID), &s.available)
 		if err != nil {
 			return fmt.Errorf("lock stock of %s: %w", s.sale.ID, err)
 		}

@@ -50,10 +50,10 @@ func cancel(ctx context.Context, tx *sql.Tx, id, buyer string, at time.Time) (se
 	case !stands.Status.Can(seckill.OrderCancelled):
 		return stands, none, fmt.Errorf("%w: the order is %s", seckill.ErrConflict, stands.Status)
 	}
-	err = once(tx.ExecContext(ctx, `
+	err = execOnce(ctx, tx, `
 		UPDATE orders SET status = ?, updated_at = ?
 		WHERE id = ? AND buyer = ? AND status = ? AND pay_by > ?`,
-		string(seckill.OrderCancelled), at, id, buyer, string(seckill.OrderUnpaid), at))
+		string(seckill.OrderCancelled), at, id, buyer, string(seckill.OrderUnpaid), at)
 	if err != nil {
 		return o.Order, none, err
 	}

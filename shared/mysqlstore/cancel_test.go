@@ -12,24 +12,24 @@ import (
 
 func TestCancelGivesTheUnitsBackOnce(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		for _, limit := range []int64{1, 3} {
 			sale := e.sale(10, limit)
 			c, kept := claimOf(sale, "a", limit), claimOf(sale, "b", 1)
 			e.place(c, kept)
 			var seen tally
 			together(min(e.racers, 20), func(int) {
-				order, row, err := e.Cancel(t.Context(), c.Claim, "a")
+				order, row, err := e.Cancel(e.Context(), c.Claim, "a")
 				if err != nil || order.Status != seckill.OrderCancelled {
-					t.Errorf("cancelled %+v, %v", order, err)
+					e.Errorf("cancelled %+v, %v", order, err)
 				}
 				seen.add(row.ID != 0)
 				if want := []seckill.Return{order.Return()}; row.ID != 0 && !slices.Equal(row.Returns, want) {
-					t.Errorf("returns %+v, want %+v", row.Returns, want)
+					e.Errorf("returns %+v, want %+v", row.Returns, want)
 				}
 			})
 			if seen.n["true"] != 1 {
-				t.Errorf("cancelled %v times", seen.n)
+				e.Errorf("cancelled %v times", seen.n)
 			}
 			e.status(kept.Claim, seckill.OrderUnpaid)
 			e.lawsHold(sale, 9)
@@ -39,31 +39,31 @@ func TestCancelGivesTheUnitsBackOnce(t *testing.T) {
 
 func TestCancelledRowIsTheOneInTheOutbox(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(10, 1)
 		c := claimOf(sale, "a", 1)
 		e.place(c)
-		_, row, err := e.Cancel(t.Context(), c.Claim, "a")
+		_, row, err := e.Cancel(e.Context(), c.Claim, "a")
 		if err != nil || len(row.Announce) != 1 || row.Announce[0].Type != seckill.EventOrderCancelled {
-			t.Fatalf("row %+v, %v", row, err)
+			e.Fatalf("row %+v, %v", row, err)
 		}
-		rows, err := e.Outbox(t.Context(), row.ID-1, 1, 0)
+		rows, err := e.Outbox(e.Context(), row.ID-1, 1, 0)
 		if err != nil || len(rows) != 1 || !reflect.DeepEqual(rows[0], row) {
-			t.Errorf("stored %+v, %v\nanswered %+v", rows, err, row)
+			e.Errorf("stored %+v, %v\nanswered %+v", rows, err, row)
 		}
 	})
 }
 
 func TestCancelOfWhatCannotBe(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(3, 1)
 		paid, due, mine, refused := claimOf(sale, "a", 1), claimOf(sale, "b", 1), claimOf(sale, "d", 1), claimOf(sale, "c", 1)
 		e.place(due)
 		e.makeDue(sale)
 		e.place(paid, mine, refused)
-		if _, result, err := e.Pay(t.Context(), paymentOf(paid, "p1")); err != nil || result != seckill.PayApplied {
-			t.Fatal(result, err)
+		if _, result, err := e.Pay(e.Context(), paymentOf(paid, "p1")); err != nil || result != seckill.PayApplied {
+			e.Fatal(result, err)
 		}
 		cases := []struct {
 			id, buyer string
@@ -77,9 +77,9 @@ func TestCancelOfWhatCannotBe(t *testing.T) {
 			{"unheard-of", "d", seckill.ErrNotFound, ""},
 		}
 		for _, c := range cases {
-			order, row, err := e.Cancel(t.Context(), c.id, c.buyer)
+			order, row, err := e.Cancel(e.Context(), c.id, c.buyer)
 			if !errors.Is(err, c.err) || order.Status != c.status || row.ID != 0 {
-				t.Errorf("%s by %s: %+v, %+v, %v", c.id, c.buyer, order, row, err)
+				e.Errorf("%s by %s: %+v, %+v, %v", c.id, c.buyer, order, row, err)
 			}
 		}
 		e.status(due.Claim, seckill.OrderUnpaid)
@@ -90,51 +90,51 @@ func TestCancelOfWhatCannotBe(t *testing.T) {
 
 func TestCancelBeforeTheOrderIsWritten(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(10, 1)
 		c := claimOf(sale, "a", 1)
 		for i := range 2 {
-			order, row, err := e.CancelUnwritten(t.Context(), c)
+			order, row, err := e.CancelUnwritten(e.Context(), c)
 			if err != nil || order.Status != seckill.OrderCancelled || (i == 0) != (row.ID != 0) {
-				t.Fatalf("%d: %+v, %+v, %v", i, order, row, err)
+				e.Fatalf("%d: %+v, %+v, %v", i, order, row, err)
 			}
 			if i == 0 && !slices.Equal(row.Returns, []seckill.Return{{Claim: c.Claim, Buyer: "a", Quantity: 1}}) {
-				t.Errorf("returns %+v", row.Returns)
+				e.Errorf("returns %+v", row.Returns)
 			}
 		}
 		if o := e.status(c.Claim, seckill.OrderCancelled); o.Reason != seckill.ReasonCancelled {
-			t.Errorf("stored %+v", o)
+			e.Errorf("stored %+v", o)
 		}
 		late := e.place(c, claimOf(sale, "a", 1))
 		if late[0].New || late[0].Settlement().Status != seckill.ClaimReleased {
-			t.Errorf("the late claim became %+v", late[0])
+			e.Errorf("the late claim became %+v", late[0])
 		}
 		if outcome(late[1]) != "unpaid" {
-			t.Errorf("the buyer's next claim became %+v", late[1])
+			e.Errorf("the buyer's next claim became %+v", late[1])
 		}
 		e.lawsHold(sale, 9)
 		other := c
 		other.Buyer = "b"
-		if _, _, err := e.CancelUnwritten(t.Context(), other); !errors.Is(err, seckill.ErrConflict) {
-			t.Errorf("another buyer's: %v", err)
+		if _, _, err := e.CancelUnwritten(e.Context(), other); !errors.Is(err, seckill.ErrConflict) {
+			e.Errorf("another buyer's: %v", err)
 		}
 	})
 }
 
 func TestCancelRacesTheOrdersWriting(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		n := e.racers
 		sale := e.sale(int64(n), 2)
 		claims := claimsOf(sale, n/2)
 		together(n, func(i int) {
 			c := claims[i/2]
 			if i%2 == 0 {
-				if _, err := e.PlaceOrders(t.Context(), []seckill.AcceptedClaim{c}); err != nil {
-					t.Error(err)
+				if _, err := e.PlaceOrders(e.Context(), []seckill.AcceptedClaim{c}); err != nil {
+					e.Error(err)
 				}
-			} else if _, row, err := e.CancelUnwritten(t.Context(), c); err != nil || row.ID == 0 {
-				t.Errorf("%+v, %v", row, err)
+			} else if _, row, err := e.CancelUnwritten(e.Context(), c); err != nil || row.ID == 0 {
+				e.Errorf("%+v, %v", row, err)
 			}
 		})
 		for _, c := range claims {
@@ -148,7 +148,7 @@ func TestCancelRacesTheOrdersWriting(t *testing.T) {
 // and the stock says which.
 func TestPayCancelExpireAtOnce(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		n := e.racers / 4
 		sale := e.sale(int64(n), 3)
 		claims := claimsOf(sale, n)
@@ -160,57 +160,57 @@ func TestPayCancelExpireAtOnce(t *testing.T) {
 			var err error
 			switch i % 3 {
 			case 0:
-				_, _, err = e.Pay(t.Context(), paymentOf(c, c.Claim))
+				_, _, err = e.Pay(e.Context(), paymentOf(c, c.Claim))
 			case 1:
-				_, _, err = e.Cancel(t.Context(), c.Claim, c.Buyer)
+				_, _, err = e.Cancel(e.Context(), c.Claim, c.Buyer)
 				if errors.Is(err, seckill.ErrConflict) {
 					err = nil
 				}
 			case 2:
-				_, _, err = e.ExpireDue(t.Context(), 10)
+				_, _, err = e.ExpireDue(e.Context(), 10)
 			}
 			if err != nil {
-				t.Error(err)
+				e.Error(err)
 			}
 		})
 		e.makeDueUnpaid(sale)
-		if _, _, err := e.ExpireDue(t.Context(), 500); err != nil {
-			t.Fatal(err)
+		if _, _, err := e.ExpireDue(e.Context(), 500); err != nil {
+			e.Fatal(err)
 		}
-		units, err := e.UnitsByStatus(t.Context(), sale.ID)
+		units, err := e.UnitsByStatus(e.Context(), sale.ID)
 		if err != nil || units[seckill.OrderUnpaid] != 0 {
-			t.Errorf("units %v, %v", units, err)
+			e.Errorf("units %v, %v", units, err)
 		}
 		e.lawsHold(sale, int64(n)-units[seckill.OrderPaid])
 		applied := e.count(`SELECT COUNT(*) FROM payments WHERE result = 'applied'`)
 		due := e.count(`SELECT COUNT(*) FROM payments WHERE result = 'refund_due'`)
 		if applied != units[seckill.OrderPaid] || applied+due != int64(n) {
-			t.Errorf("%d payments applied, %d to refund; units %v", applied, due, units)
+			e.Errorf("%d payments applied, %d to refund; units %v", applied, due, units)
 		}
 		if back := e.returned(); back != int64(n)-applied {
-			t.Errorf("%d claims return their units, want %d", back, int64(n)-applied)
+			e.Errorf("%d claims return their units, want %d", back, int64(n)-applied)
 		}
 	})
 }
 
 // makeDueUnpaid moves the deadlines of a sale's unpaid orders into the past.
 func (e env) makeDueUnpaid(sale seckill.Sale) {
-	e.t.Helper()
+	e.Helper()
 	e.exec(`UPDATE orders SET pay_by = ? WHERE sale = ? AND status = 'unpaid'`, ms(time.Now().Add(-time.Minute)), sale.ID)
 }
 
 // returned counts the returns in the outbox; each claim may return once.
 func (e env) returned() int64 {
-	e.t.Helper()
-	rows, err := e.Outbox(e.t.Context(), 0, 100_000, 0)
+	e.Helper()
+	rows, err := e.Outbox(e.Context(), 0, 100_000, 0)
 	if err != nil {
-		e.t.Fatal(err)
+		e.Fatal(err)
 	}
 	seen := map[string]bool{}
 	for _, row := range rows {
 		for _, r := range row.Returns {
 			if seen[r.Claim] {
-				e.t.Errorf("claim %s returns its units twice", r.Claim)
+				e.Errorf("claim %s returns its units twice", r.Claim)
 			}
 			seen[r.Claim] = true
 		}

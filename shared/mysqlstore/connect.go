@@ -85,7 +85,7 @@ func newConnector(cfg *mysql.Config, lockWait time.Duration) (*connector, error)
 func (c *connector) Connect(ctx context.Context) (driver.Conn, error) {
 	conn, err := c.Connector.Connect(ctx)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("connect: %w", err)
 	}
 	execer, ok := conn.(driver.ExecerContext)
 	if !ok {

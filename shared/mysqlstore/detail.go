@@ -47,13 +47,13 @@ type detailLine struct {
 	hasSale bool
 }
 
-func scanDetail(rows *sql.Rows) (detailLine, error) {
+func scanDetail(row scanner) (detailLine, error) {
 	var l detailLine
 	var id, currency sql.NullString
 	var price, units, limit, window, epoch, version sql.NullInt64
 	var opensAt, closesAt sql.NullTime
 	var paused sql.NullBool
-	err := rows.Scan(
+	err := row.Scan(
 		&l.item.SKU, &l.item.Name, &l.item.Description, &l.item.ImageURL, &l.item.Version, &l.item.UpdatedAt,
 		&id, &price, &currency, &units, &limit, &opensAt, &closesAt, &window, &paused, &epoch, &version)
 	l.hasSale = id.Valid

@@ -46,7 +46,7 @@ func lockDue(ctx context.Context, tx *sql.Tx, at time.Time, sizeMax int) ([]orde
 		SELECT `+orderColumns+` FROM orders FORCE INDEX (orders_due)
 		WHERE status = ? AND pay_by <= ? ORDER BY pay_by LIMIT ? FOR UPDATE SKIP LOCKED`,
 		string(seckill.OrderUnpaid), at, sizeMax)
-	return all(rows, err, func(rows *sql.Rows) (orderRow, error) { return scanOrder(rows) })
+	return all(rows, err, scanOrder)
 }
 
 func expire(ctx context.Context, tx *sql.Tx, due []orderRow, at time.Time) ([]seckill.OutboxRow, error) {
@@ -58,9 +58,9 @@ func expire(ctx context.Context, tx *sql.Tx, due []orderRow, at time.Time) ([]se
 		ids[i] = due[i].ID
 		due[i].Status = seckill.OrderExpired
 	}
-	n, err := changed(tx.ExecContext(ctx, `
+	n, err := exec(ctx, tx, `
 		UPDATE orders SET status = ?, updated_at = ? WHERE status = ? AND id IN (`+marks(len(ids))+`)`,
-		anys(ids, string(seckill.OrderExpired), at, string(seckill.OrderUnpaid))...))
+		anys(ids, string(seckill.OrderExpired), at, string(seckill.OrderUnpaid))...)
 	if err != nil {
 		return nil, err
 	}

@@ -9,7 +9,7 @@ import (
 
 func TestExpiryRunsAtOnce(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		n := e.racers
 		sale, other, later := e.sale(int64(n), 1), e.sale(int64(n), 4), e.sale(5, 1)
 		e.place(claimsOf(sale, n)...)
@@ -21,20 +21,20 @@ func TestExpiryRunsAtOnce(t *testing.T) {
 		var expired atomic.Int64
 		together(5, func(int) {
 			for {
-				rows, count, err := e.ExpireDue(t.Context(), 7)
+				rows, count, err := e.ExpireDue(e.Context(), 7)
 				if err != nil {
-					t.Error(err)
+					e.Error(err)
 					return
 				}
 				returns := 0
 				for _, row := range rows {
 					returns += len(row.Returns)
 					if row.ID == 0 || len(row.Announce) != len(row.Returns) {
-						t.Errorf("row %+v", row)
+						e.Errorf("row %+v", row)
 					}
 				}
 				if returns != count || count > 7 {
-					t.Errorf("%d orders, %d returns", count, returns)
+					e.Errorf("%d orders, %d returns", count, returns)
 				}
 				expired.Add(int64(count))
 				if count == 0 {
@@ -43,10 +43,10 @@ func TestExpiryRunsAtOnce(t *testing.T) {
 			}
 		})
 		if got := expired.Load(); got != int64(n+3) {
-			t.Errorf("expired %d orders, want %d", got, n+3)
+			e.Errorf("expired %d orders, want %d", got, n+3)
 		}
 		if back := e.returned(); back != int64(n+3) {
-			t.Errorf("%d claims return units", back)
+			e.Errorf("%d claims return units", back)
 		}
 		e.lawsHold(sale, int64(n))
 		e.lawsHold(other, int64(n))
@@ -59,16 +59,16 @@ func TestExpiryRunsAtOnce(t *testing.T) {
 
 func TestExpiryTakesTheOldestAndNoPaidOrder(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(10, 1)
 		claims := claimsOf(sale, 3)
 		e.place(claims...)
 		e.pays(paymentOf(claims[0], "r"), seckill.PayApplied, seckill.OrderPaid)
 		e.makeDue(sale)
 		e.exec(`UPDATE orders SET pay_by = '2020-01-01 00:00:00' WHERE id = ?`, claims[2].Claim)
-		rows, n, err := e.ExpireDue(t.Context(), 1)
+		rows, n, err := e.ExpireDue(e.Context(), 1)
 		if err != nil || n != 1 || rows[0].Returns[0].Claim != claims[2].Claim {
-			t.Errorf("expired %+v, %d, %v", rows, n, err)
+			e.Errorf("expired %+v, %d, %v", rows, n, err)
 		}
 		e.status(claims[0].Claim, seckill.OrderPaid)
 		e.status(claims[1].Claim, seckill.OrderUnpaid)

@@ -40,20 +40,20 @@ func embeddedDSN(t *testing.T) string {
 	return dsn
 }
 
-// env is a migrated store on one engine.
+// env is one test on one engine, with a migrated store.
 type env struct {
+	*testing.T
 	*Store
 	engine
-	t *testing.T
 }
 
 // onEach runs a test on every engine.
-func onEach(t *testing.T, test func(*testing.T, env)) {
+func onEach(t *testing.T, test func(env)) {
 	t.Helper()
 	for _, e := range engines {
 		t.Run(e.name, func(t *testing.T) {
 			t.Parallel()
-			test(t, newEnv(t, e, e.dsn(t)))
+			test(newEnv(t, e, e.dsn(t)))
 		})
 	}
 }
@@ -70,7 +70,7 @@ func newEnv(t *testing.T, e engine, dsn string) env {
 	if err := s.Migrate(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return env{Store: s, engine: e, t: t}
+	return env{T: t, Store: s, engine: e}
 }
 
 func openStore(t *testing.T, cfg Config) *Store {
@@ -89,18 +89,18 @@ func openStore(t *testing.T, cfg Config) *Store {
 
 // sale stores an open sale with an item of its own.
 func (e env) sale(units, limit int64) seckill.Sale {
-	e.t.Helper()
-	id := testenv.Name(e.t)
-	if _, err := e.PutItem(e.t.Context(), seckill.Item{SKU: id, Name: "限量🧨酒"}); err != nil {
-		e.t.Fatal(err)
+	e.Helper()
+	id := testenv.Name(e)
+	if _, err := e.PutItem(e.Context(), seckill.Item{SKU: id, Name: "限量🧨酒"}); err != nil {
+		e.Fatal(err)
 	}
 	at := time.Now()
-	sale, err := e.PutSale(e.t.Context(), seckill.Sale{
+	sale, err := e.PutSale(e.Context(), seckill.Sale{
 		ID: id, SKU: id, PriceMinor: 9900, Currency: "CNY", Units: units, Limit: limit,
 		OpensAt: at.Add(-time.Minute), ClosesAt: at.Add(time.Hour), PayWindow: 15 * time.Minute,
 	})
 	if err != nil {
-		e.t.Fatal(err)
+		e.Fatal(err)
 	}
 	return sale
 }
@@ -127,79 +127,79 @@ func claimsOf(sale seckill.Sale, n int) []seckill.AcceptedClaim {
 
 // place places claims and fails on an error.
 func (e env) place(claims ...seckill.AcceptedClaim) []seckill.Placement {
-	e.t.Helper()
-	placed, err := e.PlaceOrders(e.t.Context(), claims)
+	e.Helper()
+	placed, err := e.PlaceOrders(e.Context(), claims)
 	if err != nil {
-		e.t.Fatal(err)
+		e.Fatal(err)
 	}
 	if len(placed) != len(claims) {
-		e.t.Fatalf("%d placements of %d claims", len(placed), len(claims))
+		e.Fatalf("%d placements of %d claims", len(placed), len(claims))
 	}
 	return placed
 }
 
 // exec changes rows behind the store's back.
 func (e env) exec(query string, args ...any) {
-	e.t.Helper()
-	if _, err := e.db.ExecContext(e.t.Context(), query, args...); err != nil {
-		e.t.Fatal(err)
+	e.Helper()
+	if _, err := e.db.ExecContext(e.Context(), query, args...); err != nil {
+		e.Fatal(err)
 	}
 }
 
 // count returns a single number.
 func (e env) count(query string, args ...any) int64 {
-	e.t.Helper()
+	e.Helper()
 	var n int64
-	if err := e.db.QueryRowContext(e.t.Context(), query, args...).Scan(&n); err != nil {
-		e.t.Fatal(err)
+	if err := e.db.QueryRowContext(e.Context(), query, args...).Scan(&n); err != nil {
+		e.Fatal(err)
 	}
 	return n
 }
 
 // makeDue moves the deadlines of a sale's orders into the past.
 func (e env) makeDue(sale seckill.Sale) {
-	e.t.Helper()
+	e.Helper()
 	e.exec(`UPDATE orders SET pay_by = ? WHERE sale = ?`, ms(time.Now().Add(-time.Minute)), sale.ID)
 }
 
 // lawsHold checks a sale's numbers: opened = available + live units, nobody
 // above the limit, holdings as the orders say; and the available units.
 func (e env) lawsHold(sale seckill.Sale, available int64) {
-	e.t.Helper()
-	ctx := context.WithoutCancel(e.t.Context())
+	e.Helper()
+	ctx := context.WithoutCancel(e.Context())
 	stock, err := e.Stock(ctx, sale.ID)
 	if err != nil {
-		e.t.Fatal(err)
+		e.Fatal(err)
 	}
 	units, err := e.UnitsByStatus(ctx, sale.ID)
 	if err != nil {
-		e.t.Fatal(err)
+		e.Fatal(err)
 	}
 	live := units[seckill.OrderUnpaid] + units[seckill.OrderPaid]
 	if stock.Opened != stock.Available+live || stock.Available < 0 || stock.Opened != sale.Units {
-		e.t.Errorf("opened %d (sale %d) is not available %d + live %d", stock.Opened, sale.Units, stock.Available, live)
+		e.Errorf("opened %d (sale %d) is not available %d + live %d", stock.Opened, sale.Units, stock.Available, live)
 	}
 	if stock.Available != available {
-		e.t.Errorf("available is %d, want %d; units %v", stock.Available, available, units)
+		e.Errorf("available is %d, want %d; units %v", stock.Available, available, units)
 	}
 	over, err := e.OverLimit(ctx, sale.ID)
 	if err != nil || over != 0 {
-		e.t.Errorf("buyers over the limit: %d, %v", over, err)
+		e.Errorf("buyers over the limit: %d, %v", over, err)
 	}
 	if held := e.count(`SELECT COALESCE(SUM(units), 0) FROM holdings WHERE sale = ?`, sale.ID); sale.Limit > 1 && held != live {
-		e.t.Errorf("holdings count %d units, orders %d", held, live)
+		e.Errorf("holdings count %d units, orders %d", held, live)
 	}
 }
 
 // status fails unless an order stands written as want.
 func (e env) status(id string, want seckill.OrderStatus) seckill.Order {
-	e.t.Helper()
-	o, _, err := e.Order(e.t.Context(), id)
+	e.Helper()
+	o, _, err := e.Order(e.Context(), id)
 	if err != nil {
-		e.t.Fatal(err)
+		e.Fatal(err)
 	}
 	if o.Status != want {
-		e.t.Errorf("order %s is %s, want %s", id, o.Status, want)
+		e.Errorf("order %s is %s, want %s", id, o.Status, want)
 	}
 	return o
 }
@@ -234,9 +234,9 @@ func (y *tally) add(what any) {
 }
 
 // is fails unless exactly these things happened.
-func (y *tally) is(t *testing.T, want map[string]int) {
-	t.Helper()
+func (y *tally) is(tb testing.TB, want map[string]int) {
+	tb.Helper()
 	if fmt.Sprint(y.n) != fmt.Sprint(want) {
-		t.Errorf("happened %v, want %v", y.n, want)
+		tb.Errorf("happened %v, want %v", y.n, want)
 	}
 }

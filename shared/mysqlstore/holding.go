@@ -26,10 +26,10 @@ func heldUnits(ctx context.Context, tx *sql.Tx, sale seckill.Sale, buyers []stri
 		query = `SELECT buyer, live_key FROM orders WHERE sale = ? AND live_key = 1 AND buyer IN (`
 	}
 	rows, err := tx.QueryContext(ctx, query+marks(len(buyers))+`)`, anys(buyers, sale.ID)...)
-	_, err = all(rows, err, func(rows *sql.Rows) (struct{}, error) {
+	_, err = all(rows, err, func(row scanner) (struct{}, error) {
 		var buyer string
 		var units int64
-		err := rows.Scan(&buyer, &units)
+		err := row.Scan(&buyer, &units)
 		held[buyer] = units
 		return struct{}{}, err
 	})
@@ -50,7 +50,7 @@ func addHeld(ctx context.Context, tx *sql.Tx, sale seckill.Sale, units map[strin
 	for _, buyer := range slices.Sorted(maps.Keys(units)) {
 		args = append(args, sale.ID, buyer, units[buyer], sale.Limit)
 	}
-	_, err := tx.ExecContext(ctx, `
+	_, err := exec(ctx, tx, `
 		INSERT INTO holdings (sale, buyer, units, buyer_limit) VALUES `+rowMarks(len(units), 4)+`
 		ON DUPLICATE KEY UPDATE units = units + VALUES(units)`, args...)
 	switch {
@@ -91,9 +91,9 @@ func giveHeld(ctx context.Context, tx *sql.Tx, orders []orderRow) error {
 	})
 	for _, at := range shares {
 		list := slices.Sorted(slices.Values(buyers[at]))
-		n, err := changed(tx.ExecContext(ctx, `
+		n, err := exec(ctx, tx, `
 			UPDATE holdings SET units = units - ? WHERE sale = ? AND units >= ? AND buyer IN (`+marks(len(list))+`)`,
-			anys(list, at.n, at.sale, at.n)...))
+			anys(list, at.n, at.sale, at.n)...)
 		if err != nil {
 			return err
 		}

@@ -12,9 +12,6 @@ import (
 
 const itemColumns = `sku, name, description, image_url, version, updated_at`
 
-// scanner is a row or rows.
-type scanner interface{ Scan(dest ...any) error }
-
 func scanItem(row scanner) (seckill.Item, error) {
 	var i seckill.Item
 	err := row.Scan(&i.SKU, &i.Name, &i.Description, &i.ImageURL, &i.Version, &i.UpdatedAt)
@@ -26,7 +23,7 @@ func scanItem(row scanner) (seckill.Item, error) {
 // one higher if anything changed. Errors: *seckill.FieldError.
 func (s *Store) PutItem(ctx context.Context, item seckill.Item) (seckill.Item, error) {
 	if err := item.Validate(); err != nil {
-		return seckill.Item{}, err //nolint:wrapcheck // names the field already
+		return seckill.Item{}, err
 	}
 	var stored seckill.Item
 	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -47,7 +44,7 @@ func putItem(ctx context.Context, tx *sql.Tx, item seckill.Item, at time.Time) (
 	old, err := itemOf(ctx, tx, item.SKU)
 	if errors.Is(err, sql.ErrNoRows) {
 		item.Version, item.UpdatedAt = 1, at
-		_, err := tx.ExecContext(ctx, `INSERT INTO items (`+itemColumns+`) VALUES (?, ?, ?, ?, ?, ?)`,
+		_, err := exec(ctx, tx, `INSERT INTO items (`+itemColumns+`) VALUES (?, ?, ?, ?, ?, ?)`,
 			item.SKU, item.Name, item.Description, item.ImageURL, item.Version, item.UpdatedAt)
 		return item, raced(err)
 	}
@@ -59,26 +56,16 @@ func putItem(ctx context.Context, tx *sql.Tx, item seckill.Item, at time.Time) (
 		return old, nil
 	}
 	item.Version, item.UpdatedAt = old.Version+1, at
-	return item, once(tx.ExecContext(ctx, `
+	return item, execOnce(ctx, tx, `
 		UPDATE items SET name = ?, description = ?, image_url = ?, version = ?, updated_at = ?
 		WHERE sku = ? AND version = ?`,
-		item.Name, item.Description, item.ImageURL, item.Version, item.UpdatedAt, item.SKU, old.Version))
+		item.Name, item.Description, item.ImageURL, item.Version, item.UpdatedAt, item.SKU, old.Version)
 }
 
 // raced turns a duplicate key into errRaced: the row was not there a moment ago.
 func raced(err error) error {
 	if isDuplicate(err) {
 		return fmt.Errorf("%w: %w", errRaced, err)
-	}
-	return err
-}
-
-// once demands that a guarded statement changed exactly one row; if it changed
-// none, the row is no longer as it was read.
-func once(result sql.Result, err error) error {
-	n, err := changed(result, err)
-	if err == nil && n != 1 {
-		return errRaced
 	}
 	return err
 }
@@ -113,7 +100,7 @@ func (s *Store) Items(ctx context.Context, limit int) ([]seckill.Item, error) {
 	var items []seckill.Item
 	err := s.retry(ctx, func(ctx context.Context) (err error) {
 		rows, err := s.db.QueryContext(ctx, `SELECT `+itemColumns+` FROM items ORDER BY sku LIMIT ?`, limit)
-		items, err = all(rows, err, func(rows *sql.Rows) (seckill.Item, error) { return scanItem(rows) })
+		items, err = all(rows, err, scanItem)
 		return err
 	})
 	if err != nil {

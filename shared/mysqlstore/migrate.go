@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"io/fs"
 	"strings"
 	"time"
 
@@ -39,7 +38,7 @@ func (s *Store) Migrate(ctx context.Context) error {
 func (s *Store) migrate(ctx context.Context) (err error) {
 	conn, err := s.db.Conn(ctx)
 	if err != nil {
-		return err
+		return fmt.Errorf("connect: %w", err)
 	}
 	defer func() { _ = conn.Close() }()
 	unlock, err := lockMigrations(ctx, conn)
@@ -55,34 +54,37 @@ func (s *Store) migrate(ctx context.Context) (err error) {
 		) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin`); err != nil {
 		return fmt.Errorf("create schema_migrations: %w", err)
 	}
-	names, err := fs.Glob(migrationFiles, "migrations/*.sql")
+	files, err := migrationFiles.ReadDir("migrations")
 	if err != nil {
-		return err
+		return fmt.Errorf("list migrations: %w", err)
 	}
-	for _, name := range names {
-		if err := applyMigration(ctx, conn, name); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
+	for _, file := range files { // in the order of their names
+		if err := applyMigration(ctx, conn, file.Name()); err != nil {
+			return fmt.Errorf("%s: %w", file.Name(), err)
 		}
 	}
 	return nil
 }
 
-// lockMigrations takes the server-wide lock named after the database.
+// The lock is the server's, so it bears the name of the database.
+const (
+	takeMigrations = `SELECT GET_LOCK(CONCAT('seckill.', SHA1(DATABASE())), ?)`
+	freeMigrations = `SELECT RELEASE_LOCK(CONCAT('seckill.', SHA1(DATABASE())))`
+)
+
+// lockMigrations lets one process at a time into this database's migrations.
 func lockMigrations(ctx context.Context, conn *sql.Conn) (unlock func(), err error) {
-	// ioMax ends a silent wait, so the lock is asked for in shorter turns.
-	const turn = ioMax / 2
+	const turn = ioMax / 2 // a silent wait longer than ioMax would be taken for a dead connection
+	var got sql.NullInt64
 	for waited := time.Duration(0); waited < migrateWait; waited += turn {
-		var got sql.NullInt64
-		err := conn.QueryRowContext(ctx, `SELECT GET_LOCK(CONCAT('seckill.', SHA1(DATABASE())), ?)`,
-			int64(turn.Seconds())).Scan(&got)
-		if err != nil {
-			return nil, fmt.Errorf("take the migration lock: %w", err)
+		if err := get(conn.QueryRowContext(ctx, takeMigrations, int64(turn.Seconds())), &got); err != nil {
+			return nil, fmt.Errorf("take the lock: %w", err)
 		}
 		if got.Int64 == 1 {
 			return func() {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ioMax)
 				defer cancel()
-				_ = conn.QueryRowContext(ctx, `SELECT RELEASE_LOCK(CONCAT('seckill.', SHA1(DATABASE())))`).Scan(&got)
+				_ = get(conn.QueryRowContext(ctx, freeMigrations), &got) // else the connection's end frees it
 			}, nil
 		}
 	}
@@ -92,22 +94,26 @@ func lockMigrations(ctx context.Context, conn *sql.Conn) (unlock func(), err err
 // applyMigration runs one file unless it is noted as done.
 func applyMigration(ctx context.Context, conn *sql.Conn, name string) error {
 	var at time.Time
-	err := conn.QueryRowContext(ctx, `SELECT applied_at FROM schema_migrations WHERE name = ?`, name).Scan(&at)
+	err := get(conn.QueryRowContext(ctx, `SELECT applied_at FROM schema_migrations WHERE name = ?`, name), &at)
 	if !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	text, err := migrationFiles.ReadFile(name)
+	text, err := migrationFiles.ReadFile("migrations/" + name)
 	if err != nil {
-		return err
+		return fmt.Errorf("read: %w", err)
 	}
-	for _, statement := range strings.SplitAfter(string(text), ";\n") {
+	statements := strings.SplitAfter(string(text), ";\n")
+	for i, statement := range statements {
 		if strings.TrimSpace(statement) == "" {
 			continue
 		}
 		if _, err := conn.ExecContext(ctx, statement); err != nil {
-			return err
+			return fmt.Errorf("statement %d: %w", i+1, err)
 		}
 	}
-	_, err = conn.ExecContext(ctx, `INSERT INTO schema_migrations (name, applied_at) VALUES (?, UTC_TIMESTAMP(3))`, name)
-	return err
+	if _, err := conn.ExecContext(ctx, `
+		INSERT INTO schema_migrations (name, applied_at) VALUES (?, UTC_TIMESTAMP(3))`, name); err != nil {
+		return fmt.Errorf("note it as done: %w", err)
+	}
+	return nil
 }

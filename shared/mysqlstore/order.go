@@ -74,7 +74,7 @@ func insertValues(ctx context.Context, tx *sql.Tx, columns string, width int, va
 	if len(values) == 0 {
 		return nil
 	}
-	_, err := tx.ExecContext(ctx, `
+	_, err := exec(ctx, tx, `
 		INSERT INTO orders (id, sale, sku, buyer, quantity, price_minor, currency,
 			seq, accepted_at, created_at, pay_by, buyer_limit`+columns+`)
 		VALUES `+rowMarks(len(values)/width, width), values...)
@@ -91,7 +91,7 @@ func orderOf(ctx context.Context, q querier, id string) (orderRow, error) {
 // ordersByID reads the orders with these ids, at most chunkMax of them.
 func ordersByID(ctx context.Context, q querier, ids []string) (map[string]orderRow, error) {
 	rows, err := q.QueryContext(ctx, `SELECT `+orderColumns+` FROM orders WHERE id IN (`+marks(len(ids))+`)`, anys(ids)...)
-	list, err := all(rows, err, func(rows *sql.Rows) (orderRow, error) { return scanOrder(rows) })
+	list, err := all(rows, err, scanOrder)
 	byID := make(map[string]orderRow, len(list)+len(ids))
 	for _, o := range list {
 		byID[o.ID] = o

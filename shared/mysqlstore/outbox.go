@@ -33,23 +33,31 @@ func addOutbox(ctx context.Context, tx *sql.Tx, orders []orderRow, at time.Time)
 			n.returns = append(n.returns, o.ID)
 		}
 	}
+	if err := n.insert(ctx, tx); err != nil {
+		return seckill.OutboxRow{}, fmt.Errorf("write outbox: %w", err)
+	}
+	return n.spell(byID), nil
+}
+
+// insert stores the note and sets its id.
+func (n *note) insert(ctx context.Context, tx *sql.Tx) error {
 	returns, err := json.Marshal(n.returns)
 	if err != nil {
-		return seckill.OutboxRow{}, err
+		return fmt.Errorf("encode returns: %w", err)
 	}
 	announce, err := json.Marshal(n.announce)
 	if err != nil {
-		return seckill.OutboxRow{}, err
+		return fmt.Errorf("encode announcements: %w", err)
 	}
 	result, err := tx.ExecContext(ctx, `INSERT INTO outbox (sale, returns, announce, created_at) VALUES (?, ?, ?, ?)`,
-		n.sale, string(returns), string(announce), at)
+		n.sale, string(returns), string(announce), n.at)
 	if err != nil {
-		return seckill.OutboxRow{}, fmt.Errorf("write outbox: %w", err)
+		return fmt.Errorf("execute: %w", err)
 	}
 	if n.id, err = result.LastInsertId(); err != nil {
-		return seckill.OutboxRow{}, err
+		return fmt.Errorf("read id: %w", err)
 	}
-	return n.spell(byID), nil
+	return nil
 }
 
 // spell writes the note out with its orders. What it takes of them never
@@ -130,8 +138,8 @@ func (s *Store) Outbox(ctx context.Context, after int64, sizeMax int, minAge tim
 func (s *Store) ReturnsPending(ctx context.Context, sale string) (bool, error) {
 	var n int64
 	err := s.retry(ctx, func(ctx context.Context) error {
-		return s.db.QueryRowContext(ctx, `
-			SELECT COUNT(*) FROM outbox WHERE sale = ? AND returns <> '[]'`, sale).Scan(&n)
+		return get(s.db.QueryRowContext(ctx, `
+			SELECT COUNT(*) FROM outbox WHERE sale = ? AND returns <> '[]'`, sale), &n)
 	})
 	if err != nil {
 		return false, fmt.Errorf("pending returns of %s: %w", sale, err)
@@ -139,10 +147,10 @@ func (s *Store) ReturnsPending(ctx context.Context, sale string) (bool, error) {
 	return n > 0, nil
 }
 
-func scanNote(rows *sql.Rows) (note, error) {
+func scanNote(row scanner) (note, error) {
 	var n note
 	var returns, announce []byte
-	if err := rows.Scan(&n.id, &n.sale, &returns, &announce, &n.at); err != nil {
+	if err := row.Scan(&n.id, &n.sale, &returns, &announce, &n.at); err != nil {
 		return n, err
 	}
 	if err := json.Unmarshal(returns, &n.returns); err != nil {
@@ -159,7 +167,7 @@ func scanNote(rows *sql.Rows) (note, error) {
 func (s *Store) OutboxDone(ctx context.Context, ids []int64) error {
 	for chunk := range slices.Chunk(ids, chunkMax) {
 		err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, `DELETE FROM outbox WHERE id IN (`+marks(len(chunk))+`)`, anys(chunk)...)
+			_, err := exec(ctx, tx, `DELETE FROM outbox WHERE id IN (`+marks(len(chunk))+`)`, anys(chunk)...)
 			return err
 		})
 		if err != nil {
@@ -173,7 +181,7 @@ func (s *Store) OutboxDone(ctx context.Context, ids []int64) error {
 // remain to be published. A row that is gone is no error.
 func (s *Store) OutboxReturned(ctx context.Context, id int64) error {
 	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, `UPDATE outbox SET returns = '[]' WHERE id = ?`, id)
+		_, err := exec(ctx, tx, `UPDATE outbox SET returns = '[]' WHERE id = ?`, id)
 		return err
 	})
 	if err != nil {

@@ -80,9 +80,9 @@ func pay(ctx context.Context, tx *sql.Tx, p seckill.Payment, at time.Time) (seck
 // recorded reports whether this callback was recorded before.
 func recorded(ctx context.Context, tx *sql.Tx, p seckill.Payment) (bool, error) {
 	old := seckill.Payment{Callback: p.Callback, Provider: p.Provider}
-	err := tx.QueryRowContext(ctx, `
+	err := get(tx.QueryRowContext(ctx, `
 		SELECT order_id, reference, amount_minor, currency FROM payments WHERE provider = ? AND callback = ?`,
-		p.Provider, p.Callback).Scan(&old.Order, &old.Reference, &old.AmountMinor, &old.Currency)
+		p.Provider, p.Callback), &old.Order, &old.Reference, &old.AmountMinor, &old.Currency)
 	switch {
 	case errors.Is(err, sql.ErrNoRows):
 		return false, nil
@@ -95,9 +95,9 @@ func recorded(ctx context.Context, tx *sql.Tx, p seckill.Payment) (bool, error) 
 // payeeOf returns the order whose money the payment is recorded as, under
 // whatever callback; empty if it is new.
 func payeeOf(ctx context.Context, tx *sql.Tx, p seckill.Payment) (order string, err error) {
-	err = tx.QueryRowContext(ctx, `
+	err = get(tx.QueryRowContext(ctx, `
 		SELECT order_id FROM payments WHERE provider = ? AND reference = ? AND money = 1`,
-		p.Provider, p.Reference).Scan(&order)
+		p.Provider, p.Reference), &order)
 	if errors.Is(err, sql.ErrNoRows) {
 		return "", nil
 	}
@@ -107,9 +107,9 @@ func payeeOf(ctx context.Context, tx *sql.Tx, p seckill.Payment) (order string, 
 // markPaid makes the order paid if it is unpaid and in time, and announces
 // that; otherwise the money is to be given back.
 func markPaid(ctx context.Context, tx *sql.Tx, o orderRow, at time.Time) (orderRow, seckill.PayResult, error) {
-	n, err := changed(tx.ExecContext(ctx, `
+	n, err := exec(ctx, tx, `
 		UPDATE orders SET status = ?, paid_at = ?, updated_at = ? WHERE id = ? AND status = ? AND pay_by > ?`,
-		string(seckill.OrderPaid), at, at, o.ID, string(seckill.OrderUnpaid), at))
+		string(seckill.OrderPaid), at, at, o.ID, string(seckill.OrderUnpaid), at)
 	if err != nil {
 		return o, "", err
 	}
@@ -125,7 +125,7 @@ func markPaid(ctx context.Context, tx *sql.Tx, o orderRow, at time.Time) (orderR
 // record keeps the callback. errRaced: the same one, or the same payment, is
 // recorded already, which the next try will read.
 func record(ctx context.Context, tx *sql.Tx, p seckill.Payment, result seckill.PayResult, at time.Time) error {
-	_, err := tx.ExecContext(ctx, `
+	_, err := exec(ctx, tx, `
 		INSERT INTO payments (callback, order_id, provider, reference, amount_minor, currency, result, received_at)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?)`,
 		p.Callback, p.Order, p.Provider, p.Reference, p.AmountMinor, p.Currency, string(result), at)

@@ -19,16 +19,16 @@ func paymentOf(c seckill.AcceptedClaim, reference string) seckill.Payment {
 
 // pays applies a payment and fails unless it does what is wanted.
 func (e env) pays(p seckill.Payment, want seckill.PayResult, status seckill.OrderStatus) {
-	e.t.Helper()
-	order, result, err := e.Pay(e.t.Context(), p)
+	e.Helper()
+	order, result, err := e.Pay(e.Context(), p)
 	if err != nil || result != want || order.Status != status || order.ID != p.Order {
-		e.t.Errorf("%+v: %s, order %s, %v; want %s, %s", p, result, order.Status, err, want, status)
+		e.Errorf("%+v: %s, order %s, %v; want %s, %s", p, result, order.Status, err, want, status)
 	}
 }
 
 func TestOnePaymentFromManyCallbacks(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(10, 1)
 		c := claimOf(sale, "a", 1)
 		e.place(c)
@@ -36,18 +36,18 @@ func TestOnePaymentFromManyCallbacks(t *testing.T) {
 		together(min(e.racers, 20), func(i int) {
 			p := paymentOf(c, "ref-1")
 			p.Callback = fmt.Sprint("msg-", i/2) // each comes twice
-			order, result, err := e.Pay(t.Context(), p)
+			order, result, err := e.Pay(e.Context(), p)
 			if err != nil || order.Status != seckill.OrderPaid || order.PaidAt.IsZero() {
-				t.Errorf("%+v, %v", order, err)
+				e.Errorf("%+v, %v", order, err)
 			}
 			seen.add(result)
 		})
-		seen.is(t, map[string]int{"applied": 1, "duplicate": min(e.racers, 20) - 1})
+		seen.is(e, map[string]int{"applied": 1, "duplicate": min(e.racers, 20) - 1})
 		e.lawsHold(sale, 9)
 		announced := 0
-		rows, err := e.Outbox(t.Context(), 0, 100, 0)
+		rows, err := e.Outbox(e.Context(), 0, 100, 0)
 		if err != nil {
-			t.Fatal(err)
+			e.Fatal(err)
 		}
 		for _, row := range rows {
 			for _, a := range row.Announce {
@@ -57,26 +57,26 @@ func TestOnePaymentFromManyCallbacks(t *testing.T) {
 			}
 		}
 		if announced != 1 {
-			t.Errorf("announced %d times", announced)
+			e.Errorf("announced %d times", announced)
 		}
 	})
 }
 
 func TestMoneyThatCannotPayIsKept(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(10, 1)
 		paid, cancelled, due, expired := claimOf(sale, "a", 1), claimOf(sale, "b", 1), claimOf(sale, "c", 1), claimOf(sale, "d", 1)
 		e.place(expired)
 		e.makeDue(sale)
-		if _, n, err := e.ExpireDue(t.Context(), 10); err != nil || n != 1 {
-			t.Fatal(n, err)
+		if _, n, err := e.ExpireDue(e.Context(), 10); err != nil || n != 1 {
+			e.Fatal(n, err)
 		}
 		e.place(due)
 		e.makeDueUnpaid(sale)
 		e.place(paid, cancelled)
-		if _, _, err := e.Cancel(t.Context(), cancelled.Claim, "b"); err != nil {
-			t.Fatal(err)
+		if _, _, err := e.Cancel(e.Context(), cancelled.Claim, "b"); err != nil {
+			e.Fatal(err)
 		}
 		e.pays(paymentOf(paid, "r1"), seckill.PayApplied, seckill.OrderPaid)
 		e.pays(paymentOf(paid, "r2"), seckill.PayRefundDue, seckill.OrderPaid)
@@ -89,14 +89,14 @@ func TestMoneyThatCannotPayIsKept(t *testing.T) {
 		e.status(due.Claim, seckill.OrderUnpaid)
 		e.lawsHold(sale, 8)
 		if n := e.count(`SELECT COUNT(*) FROM payments WHERE result = 'refund_due'`); n != 4 {
-			t.Errorf("%d payments to refund, want 4", n)
+			e.Errorf("%d payments to refund, want 4", n)
 		}
 	})
 }
 
 func TestWrongMoneyChangesNothing(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(10, 1)
 		c, other := claimOf(sale, "a", 1), claimOf(sale, "b", 1)
 		e.place(c, other)
@@ -119,7 +119,7 @@ func TestWrongMoneyChangesNothing(t *testing.T) {
 		e.pays(stolen, seckill.PayMismatch, seckill.OrderUnpaid)
 		e.pays(paymentOf(c, "mine"), seckill.PayApplied, seckill.OrderPaid)
 		if n := e.count(`SELECT COUNT(*) FROM payments WHERE result = 'mismatch'`); n != 7 {
-			t.Errorf("%d mismatches recorded, want 7", n)
+			e.Errorf("%d mismatches recorded, want 7", n)
 		}
 		e.lawsHold(sale, 8)
 	})
@@ -127,14 +127,14 @@ func TestWrongMoneyChangesNothing(t *testing.T) {
 
 func TestPaymentBeforeItsOrder(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(10, 1)
 		c := claimOf(sale, "a", 1)
-		if _, _, err := e.Pay(t.Context(), paymentOf(c, "r")); !errors.Is(err, seckill.ErrPending) {
-			t.Errorf("early: %v", err)
+		if _, _, err := e.Pay(e.Context(), paymentOf(c, "r")); !errors.Is(err, seckill.ErrPending) {
+			e.Errorf("early: %v", err)
 		}
 		if n := e.count(`SELECT COUNT(*) FROM payments`); n != 0 {
-			t.Errorf("%d payments recorded", n)
+			e.Errorf("%d payments recorded", n)
 		}
 		e.place(c)
 		e.pays(paymentOf(c, "r"), seckill.PayApplied, seckill.OrderPaid)
@@ -143,21 +143,21 @@ func TestPaymentBeforeItsOrder(t *testing.T) {
 
 func TestCallbackIdOfAnotherPayment(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(10, 1)
 		c, other := claimOf(sale, "a", 1), claimOf(sale, "b", 1)
 		e.place(c, other)
 		e.pays(paymentOf(c, "r"), seckill.PayApplied, seckill.OrderPaid)
 		reused := paymentOf(other, "r2")
 		reused.Callback = "msg-r"
-		if _, _, err := e.Pay(t.Context(), reused); !errors.Is(err, seckill.ErrKeyReused) {
-			t.Errorf("reused: %v", err)
+		if _, _, err := e.Pay(e.Context(), reused); !errors.Is(err, seckill.ErrKeyReused) {
+			e.Errorf("reused: %v", err)
 		}
 		e.status(other.Claim, seckill.OrderUnpaid)
 		long := paymentOf(other, strings.Repeat("x", 300))
 		long.Callback = "long"
-		if _, _, err := e.Pay(t.Context(), long); !errors.Is(err, seckill.ErrInvalid) {
-			t.Errorf("long reference: %v", err)
+		if _, _, err := e.Pay(e.Context(), long); !errors.Is(err, seckill.ErrInvalid) {
+			e.Errorf("long reference: %v", err)
 		}
 		e.status(other.Claim, seckill.OrderUnpaid)
 		e.lawsHold(sale, 8)

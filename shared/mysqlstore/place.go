@@ -125,7 +125,7 @@ func (s *saleBatch) takeUnits(ctx context.Context, tx *sql.Tx) error {
 	if s.taken > 0 {
 		return takeUnits(ctx, tx, s.sale.ID, s.taken, s.seq)
 	}
-	_, err := tx.ExecContext(ctx, `
+	_, err := exec(ctx, tx, `
 		UPDATE stock SET seq = ?, version = version + 1 WHERE sale = ? AND seq < ?`, s.seq, s.sale.ID, s.seq)
 	return err
 }

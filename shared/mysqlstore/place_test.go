@@ -36,23 +36,23 @@ func outcomes(placed []seckill.Placement) []string {
 
 func TestPlacedOrderIsStoredAsAnswered(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(10, 1)
 		c := claimOf(sale, "Alice", 1)
 		p := e.place(c)[0]
 		stored := e.status(c.Claim, seckill.OrderUnpaid)
 		if p.Order != stored || !p.New {
-			t.Errorf("answered %+v, stored %+v", p, stored)
+			e.Errorf("answered %+v, stored %+v", p, stored)
 		}
 		if got := stored.PayBy.Sub(stored.CreatedAt); got != sale.PayWindow {
-			t.Errorf("pay window is %s, want %s", got, sale.PayWindow)
+			e.Errorf("pay window is %s, want %s", got, sale.PayWindow)
 		}
 		if !stored.AcceptedAt.Equal(ms(c.AcceptedAt)) || stored.AmountMinor != 9900 {
-			t.Errorf("stored %+v for claim %+v", stored, c)
+			e.Errorf("stored %+v for claim %+v", stored, c)
 		}
-		stock, err := e.Stock(t.Context(), sale.ID)
+		stock, err := e.Stock(e.Context(), sale.ID)
 		if err != nil || stock.Seq != c.Seq || stock.Version != 2 {
-			t.Errorf("stock is %+v, %v; the claim's seq is %d", stock, err, c.Seq)
+			e.Errorf("stock is %+v, %v; the claim's seq is %d", stock, err, c.Seq)
 		}
 		e.lawsHold(sale, 9)
 	})
@@ -60,43 +60,43 @@ func TestPlacedOrderIsStoredAsAnswered(t *testing.T) {
 
 func TestPriceIsTheClaims(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(10, 5)
 		c := claimOf(sale, "a", 3)
 		sale.PriceMinor = 12900
-		if _, err := e.PutSale(t.Context(), sale); err != nil {
-			t.Fatal(err)
+		if _, err := e.PutSale(e.Context(), sale); err != nil {
+			e.Fatal(err)
 		}
 		e.place(c)
 		if o := e.status(c.Claim, seckill.OrderUnpaid); o.AmountMinor != 3*9900 || o.PriceMinor != 9900 {
-			t.Errorf("order costs %d a unit, %d in all", o.PriceMinor, o.AmountMinor)
+			e.Errorf("order costs %d a unit, %d in all", o.PriceMinor, o.AmountMinor)
 		}
 	})
 }
 
 func TestRaceForTheLastUnits(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		n := e.racers
 		sale := e.sale(int64(n/2), 1)
 		claims := claimsOf(sale, n)
 		var seen tally
 		together(n, func(i int) {
-			placed, err := e.PlaceOrders(t.Context(), claims[i:i+1])
+			placed, err := e.PlaceOrders(e.Context(), claims[i:i+1])
 			if err != nil {
-				t.Error(err)
+				e.Error(err)
 				return
 			}
 			seen.add(outcome(placed[0]))
 		})
-		seen.is(t, map[string]int{"unpaid": n / 2, "sold_out": n / 2})
+		seen.is(e, map[string]int{"unpaid": n / 2, "sold_out": n / 2})
 		e.lawsHold(sale, 0)
 	})
 }
 
 func TestSameClaimFromManyReplicas(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(100, 1)
 		claims := claimsOf(sale, 10)
 		var seen tally
@@ -105,40 +105,40 @@ func TestSameClaimFromManyReplicas(t *testing.T) {
 			if i%2 == 1 {
 				slices.Reverse(mine)
 			}
-			placed, err := e.PlaceOrders(t.Context(), mine)
+			placed, err := e.PlaceOrders(e.Context(), mine)
 			if err != nil {
-				t.Error(err)
+				e.Error(err)
 				return
 			}
 			for j, p := range placed {
 				if p.Order.ID != mine[j].Claim || p.Order.Status != seckill.OrderUnpaid {
-					t.Errorf("answer %d is %+v", j, p)
+					e.Errorf("answer %d is %+v", j, p)
 				}
 				if p.New {
 					seen.add("new")
 				}
 			}
 		})
-		seen.is(t, map[string]int{"new": 10})
+		seen.is(e, map[string]int{"new": 10})
 		e.lawsHold(sale, 90)
 	})
 }
 
 func TestDuplicatesMeetTheirOrderInAnyState(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(1, 1)
 		first, late := claimOf(sale, "a", 1), claimOf(sale, "b", 1)
 		got := outcomes(e.place(first, first, late, late))
 		if want := []string{"unpaid", "old unpaid", "sold_out", "sold_out"}; !slices.Equal(got, want) {
-			t.Errorf("placed %v, want %v", got, want)
+			e.Errorf("placed %v, want %v", got, want)
 		}
-		if _, _, err := e.Cancel(t.Context(), first.Claim, "a"); err != nil {
-			t.Fatal(err)
+		if _, _, err := e.Cancel(e.Context(), first.Claim, "a"); err != nil {
+			e.Fatal(err)
 		}
 		again := e.place(late, first)
 		if again[0].New || again[0].Order.Status != seckill.OrderRejected || again[1].New || again[1].Order.Status != seckill.OrderCancelled {
-			t.Errorf("placed again: %+v", again)
+			e.Errorf("placed again: %+v", again)
 		}
 		e.lawsHold(sale, 1)
 	})
@@ -146,7 +146,7 @@ func TestDuplicatesMeetTheirOrderInAnyState(t *testing.T) {
 
 func TestIdOfAnotherOrderIsPoison(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(10, 5)
 		c := claimOf(sale, "a", 2)
 		e.place(c)
@@ -155,10 +155,10 @@ func TestIdOfAnotherOrderIsPoison(t *testing.T) {
 		good := claimOf(sale, "c", 1)
 		got := outcomes(e.place(other, more, elsewhere, wrongSKU, good))
 		if want := []string{"poison", "poison", "poison", "poison", "unpaid"}; !slices.Equal(got, want) {
-			t.Errorf("placed %v, want %v", got, want)
+			e.Errorf("placed %v, want %v", got, want)
 		}
 		if o := e.status(c.Claim, seckill.OrderUnpaid); o.Buyer != "a" || o.Quantity != 2 {
-			t.Errorf("the order became %+v", o)
+			e.Errorf("the order became %+v", o)
 		}
 		e.lawsHold(sale, 7)
 	})
@@ -166,7 +166,7 @@ func TestIdOfAnotherOrderIsPoison(t *testing.T) {
 
 func TestBadRowsHoldBackNobody(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(1000, 1)
 		claims := claimsOf(sale, 100)
 		want := slices.Repeat([]string{"unpaid"}, 100)
@@ -178,14 +178,14 @@ func TestBadRowsHoldBackNobody(t *testing.T) {
 		const good = 96
 		placed := e.place(claims...)
 		if got := outcomes(placed); !slices.Equal(got, want) {
-			t.Errorf("placed %v\nwant   %v", got, want)
+			e.Errorf("placed %v\nwant   %v", got, want)
 		}
 		if n := e.count(`SELECT COUNT(*) FROM orders WHERE sale = ?`, sale.ID); n != good {
-			t.Errorf("%d orders, want %d", n, good)
+			e.Errorf("%d orders, want %d", n, good)
 		}
 		o := e.status(claims[36].Claim, seckill.OrderRejected)
 		if o.Reason != seckill.ReasonSaleUnknown {
-			t.Errorf("unknown sale: %+v", o)
+			e.Errorf("unknown sale: %+v", o)
 		}
 		e.lawsHold(sale, 1000-good)
 	})
@@ -193,12 +193,12 @@ func TestBadRowsHoldBackNobody(t *testing.T) {
 
 func TestScarceUnitsGoInTheOrderOfAcceptance(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(5, 5)
 		big, bigger, small, last := claimOf(sale, "a", 3), claimOf(sale, "b", 4), claimOf(sale, "c", 2), claimOf(sale, "d", 1)
 		placed := e.place(last, small, bigger, big)
 		if got, want := outcomes(placed), []string{"sold_out", "unpaid", "sold_out", "unpaid"}; !slices.Equal(got, want) {
-			t.Errorf("placed %v, want %v", got, want)
+			e.Errorf("placed %v, want %v", got, want)
 		}
 		e.lawsHold(sale, 0)
 	})
@@ -206,106 +206,25 @@ func TestScarceUnitsGoInTheOrderOfAcceptance(t *testing.T) {
 
 func TestStockBelowWhatRedisGaveOut(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(3, 1)
 		e.place(claimsOf(sale, 3)...)
 		for _, p := range e.place(claimOf(sale, "x", 1), claimOf(sale, "y", 1)) {
 			if outcome(p) != "sold_out" || !p.New {
-				t.Errorf("placed %+v", p)
+				e.Errorf("placed %+v", p)
 			}
 		}
-		stock, err := e.Stock(t.Context(), sale.ID)
+		stock, err := e.Stock(e.Context(), sale.ID)
 		if err != nil || stock.Seq < 2 {
-			t.Errorf("stock %+v, %v", stock, err)
+			e.Errorf("stock %+v, %v", stock, err)
 		}
 		e.lawsHold(sale, 0)
 	})
 }
 
-func TestLimitIsJudgedInOrder(t *testing.T) {
-	t.Parallel()
-	cases := []struct {
-		name       string
-		limit      int64
-		quantities []int64
-		want       []string
-		available  int64
-	}{
-		{"one", 1, []int64{1, 1}, []string{"unpaid", "limit_reached"}, 99},
-		{"one of two at once", 1, []int64{2, 1}, []string{"limit_reached", "unpaid"}, 99},
-		{"five", 5, []int64{3, 3, 2, 1}, []string{"unpaid", "limit_reached", "unpaid", "limit_reached"}, 95},
-	}
-	onEach(t, func(t *testing.T, e env) {
-		for _, c := range cases {
-			sale := e.sale(100, c.limit)
-			claims := make([]seckill.AcceptedClaim, len(c.quantities))
-			for i, q := range c.quantities {
-				claims[i] = claimOf(sale, "a", q)
-			}
-			if got := outcomes(e.place(claims...)); !slices.Equal(got, c.want) {
-				t.Errorf("%s: placed %v, want %v", c.name, got, c.want)
-			}
-			e.lawsHold(sale, c.available)
-			if got := outcome(e.place(claimOf(sale, "a", 1))[0]); got != "limit_reached" {
-				t.Errorf("%s: one more is %s", c.name, got)
-			}
-			if got := outcome(e.place(claimOf(sale, "A", 1))[0]); got != "unpaid" {
-				t.Errorf("%s: buyer A is taken for a: %s", c.name, got)
-			}
-			e.lawsHold(sale, c.available-1)
-		}
-	})
-}
-
-func TestRaceForTheLimit(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
-		for _, limit := range []int64{1, 3} {
-			sale := e.sale(1000, limit)
-			var seen tally
-			together(min(e.racers, 60), func(int) {
-				placed, err := e.PlaceOrders(t.Context(), []seckill.AcceptedClaim{claimOf(sale, "a", 1), claimOf(sale, "b", 1)})
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				seen.add(outcome(placed[0]))
-			})
-			if seen.n["unpaid"] != int(limit) {
-				t.Errorf("limit %d: %v", limit, seen.n)
-			}
-			e.lawsHold(sale, 1000-2*limit)
-		}
-	})
-}
-
-func TestBuyerMayClaimAgainAfterHisOrderEnded(t *testing.T) {
-	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
-		for _, limit := range []int64{1, 2} {
-			sale := e.sale(5, limit)
-			cancelled, expired := claimOf(sale, "u1", limit), claimOf(sale, "u2", limit)
-			e.place(cancelled, expired)
-			if _, _, err := e.Cancel(t.Context(), cancelled.Claim, "u1"); err != nil {
-				t.Fatal(err)
-			}
-			e.makeDue(sale)
-			if _, n, err := e.ExpireDue(t.Context(), 10); err != nil || n != 1 {
-				t.Fatal(n, err)
-			}
-			e.lawsHold(sale, 5)
-			got := outcomes(e.place(claimOf(sale, "u1", limit), claimOf(sale, "u2", limit), claimOf(sale, "u1", 1)))
-			if want := []string{"unpaid", "unpaid", "limit_reached"}; !slices.Equal(got, want) {
-				t.Errorf("placed %v, want %v", got, want)
-			}
-			e.lawsHold(sale, 5-2*limit)
-		}
-	})
-}
-
 func TestManyClaimsOfManySales(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sales := []seckill.Sale{e.sale(2000, 1), e.sale(2000, 2), e.sale(2000, 1)}
 		n := 6 * e.racers
 		claims := make([]seckill.AcceptedClaim, n)
@@ -315,16 +234,16 @@ func TestManyClaimsOfManySales(t *testing.T) {
 		backwards := slices.Clone(claims)
 		slices.Reverse(backwards)
 		together(2, func(i int) {
-			placed, err := e.PlaceOrders(t.Context(), [][]seckill.AcceptedClaim{claims, backwards}[i])
+			placed, err := e.PlaceOrders(e.Context(), [][]seckill.AcceptedClaim{claims, backwards}[i])
 			if err != nil || len(placed) != n {
-				t.Errorf("%d placed, %v", len(placed), err)
+				e.Errorf("%d placed, %v", len(placed), err)
 			}
 		})
 		for _, sale := range sales {
 			e.lawsHold(sale, 2000-int64(n/3))
 		}
 		if n := e.count(`SELECT COUNT(*) FROM outbox WHERE LENGTH(announce) > 2`); n == 0 {
-			t.Error("nothing is announced")
+			e.Error("nothing is announced")
 		}
 	})
 }
@@ -351,19 +270,19 @@ func TestPlacementsBeforeAnErrorAreDurable(t *testing.T) {
 
 func TestEveryNewOrderIsAnnouncedOnce(t *testing.T) {
 	t.Parallel()
-	onEach(t, func(t *testing.T, e env) {
+	onEach(t, func(e env) {
 		sale := e.sale(1, 1)
 		won, lost := claimOf(sale, "a", 1), claimOf(sale, "b", 1)
 		e.place(won, lost)
 		e.place(won, lost)
 		var got []string
-		rows, err := e.Outbox(t.Context(), 0, 10, 0)
+		rows, err := e.Outbox(e.Context(), 0, 10, 0)
 		if err != nil {
-			t.Fatal(err)
+			e.Fatal(err)
 		}
 		for _, row := range rows {
 			if row.Sale != sale.ID || len(row.Returns) != 0 {
-				t.Errorf("outbox row %+v", row)
+				e.Errorf("outbox row %+v", row)
 			}
 			for _, a := range row.Announce {
 				got = append(got, fmt.Sprint(a.ID, " ", a.Type, " ", a.Data.Reason))
@@ -374,7 +293,7 @@ func TestEveryNewOrderIsAnnouncedOnce(t *testing.T) {
 			lost.Claim + ".rejected seckill.order.rejected.v1 sold_out",
 		}
 		if !slices.Equal(got, want) {
-			t.Errorf("announced %q\nwant %q", got, want)
+			e.Errorf("announced %q\nwant %q", got, want)
 		}
 	})
 }

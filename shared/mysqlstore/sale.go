@@ -12,10 +12,10 @@ import (
 
 const saleColumns = `id, sku, price_minor, currency, units, buyer_limit, opens_at, closes_at, pay_window_ms, paused, epoch, version`
 
-func scanSale(rows scanner) (seckill.Sale, error) {
+func scanSale(row scanner) (seckill.Sale, error) {
 	var s seckill.Sale
 	var windowMS int64
-	err := rows.Scan(&s.ID, &s.SKU, &s.PriceMinor, &s.Currency, &s.Units, &s.Limit,
+	err := row.Scan(&s.ID, &s.SKU, &s.PriceMinor, &s.Currency, &s.Units, &s.Limit,
 		&s.OpensAt, &s.ClosesAt, &windowMS, &s.Paused, &s.Epoch, &s.Version)
 	s.PayWindow = time.Duration(windowMS) * time.Millisecond
 	return s, err
@@ -34,7 +34,7 @@ func (s *Store) PutSale(ctx context.Context, sale seckill.Sale) (seckill.Sale, e
 	sale.OpensAt, sale.ClosesAt = ms(sale.OpensAt), ms(sale.ClosesAt)
 	sale.PayWindow = sale.PayWindow.Truncate(time.Millisecond)
 	if err := sale.Validate(); err != nil {
-		return seckill.Sale{}, err //nolint:wrapcheck // names the field already
+		return seckill.Sale{}, err
 	}
 	var stored seckill.Sale
 	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
@@ -62,13 +62,13 @@ func insertSale(ctx context.Context, tx *sql.Tx, sale seckill.Sale, at time.Time
 		return sale, noSuchItem(err)
 	}
 	sale.Epoch, sale.Version = 0, 1
-	_, err := tx.ExecContext(ctx, `INSERT INTO sales (`+saleColumns+`, created_at, updated_at) VALUES (`+marks(14)+`)`,
+	_, err := exec(ctx, tx, `INSERT INTO sales (`+saleColumns+`, created_at, updated_at) VALUES (`+marks(14)+`)`,
 		sale.ID, sale.SKU, sale.PriceMinor, sale.Currency, sale.Units, sale.Limit,
 		sale.OpensAt, sale.ClosesAt, sale.PayWindow.Milliseconds(), sale.Paused, sale.Epoch, sale.Version, at, at)
 	if err != nil {
 		return sale, raced(err)
 	}
-	_, err = tx.ExecContext(ctx, `INSERT INTO stock (sale, opened, available, seq, version) VALUES (?, ?, ?, 0, 1)`,
+	_, err = exec(ctx, tx, `INSERT INTO stock (sale, opened, available, seq, version) VALUES (?, ?, ?, 0, 1)`,
 		sale.ID, sale.Units, sale.Units)
 	return sale, raced(err)
 }
@@ -95,12 +95,12 @@ func amendSale(ctx context.Context, tx *sql.Tx, old, sale seckill.Sale, at time.
 		return old, err
 	}
 	sale.Version++
-	return sale, once(tx.ExecContext(ctx, `
+	return sale, execOnce(ctx, tx, `
 		UPDATE sales SET sku = ?, price_minor = ?, currency = ?, units = ?, buyer_limit = ?, opens_at = ?,
 			closes_at = ?, pay_window_ms = ?, paused = ?, version = ?, updated_at = ?
 		WHERE id = ? AND version = ? AND epoch = ?`,
 		sale.SKU, sale.PriceMinor, sale.Currency, sale.Units, sale.Limit, sale.OpensAt,
-		sale.ClosesAt, sale.PayWindow.Milliseconds(), sale.Paused, sale.Version, at, sale.ID, old.Version, old.Epoch))
+		sale.ClosesAt, sale.PayWindow.Milliseconds(), sale.Paused, sale.Version, at, sale.ID, old.Version, old.Epoch)
 }
 
 // mayRebase allows another SKU or limit only while no claim can have been
@@ -110,7 +110,7 @@ func mayRebase(ctx context.Context, tx *sql.Tx, old, sale seckill.Sale) error {
 		return fmt.Errorf("%w: SKU and limit are fixed once the sale was prepared", seckill.ErrConflict)
 	}
 	var id string
-	err := tx.QueryRowContext(ctx, `SELECT id FROM orders WHERE sale = ? LIMIT 1`, old.ID).Scan(&id)
+	err := get(tx.QueryRowContext(ctx, `SELECT id FROM orders WHERE sale = ? LIMIT 1`, old.ID), &id)
 	if err == nil {
 		return fmt.Errorf("%w: SKU and limit are fixed once orders exist", seckill.ErrConflict)
 	}
@@ -178,7 +178,7 @@ func (s *Store) sales(ctx context.Context, where string, args ...any) ([]seckill
 	err := s.retry(ctx, func(ctx context.Context) (err error) {
 		rows, err := s.db.QueryContext(ctx, `SELECT `+saleColumns+` FROM sales WHERE `+where+
 			` ORDER BY opens_at, id LIMIT ?`, append(args, salesMax)...)
-		sales, err = all(rows, err, func(rows *sql.Rows) (seckill.Sale, error) { return scanSale(rows) })
+		sales, err = all(rows, err, scanSale)
 		return err
 	})
 	return sales, err
@@ -191,8 +191,8 @@ func (s *Store) sales(ctx context.Context, where string, args ...any) ([]seckill
 // seckill.ErrNotFound: there is no such sale.
 func (s *Store) NextEpoch(ctx context.Context, sale string, from, to int64) error {
 	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
-		n, err := changed(tx.ExecContext(ctx, `
-			UPDATE sales SET epoch = ?, updated_at = UTC_TIMESTAMP(3) WHERE id = ? AND epoch = ?`, to, sale, from))
+		n, err := exec(ctx, tx, `
+			UPDATE sales SET epoch = ?, updated_at = UTC_TIMESTAMP(3) WHERE id = ? AND epoch = ?`, to, sale, from)
 		if err != nil || n == 1 {
 			return err
 		}

@@ -3,7 +3,6 @@ package mysqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"time"
 
@@ -22,7 +21,7 @@ const snapshotMax = 2 * time.Minute
 func (s *Store) Snapshot(ctx context.Context, sale string, size int, each func([]seckill.Order) error) (seckill.Stock, error) {
 	ctx, cancel := context.WithTimeout(ctx, snapshotMax)
 	defer cancel()
-	stock, err := s.snapshot(ctx, sale, size, each)
+	stock, err := s.snapshot(ctx, sale, max(size, 1), each)
 	if err != nil {
 		return seckill.Stock{}, fmt.Errorf("snapshot of %s: %w", sale, blame(err))
 	}
@@ -33,44 +32,46 @@ func (s *Store) snapshot(ctx context.Context, sale string, size int, each func([
 	// The first SELECT sets the instant that all others see.
 	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
-		return seckill.Stock{}, err
+		return seckill.Stock{}, fmt.Errorf("begin: %w", err)
 	}
 	defer func() { _ = tx.Rollback() }()
 	stock, err := stockOf(ctx, tx, sale)
 	if err != nil {
 		return stock, missing(err)
 	}
-	if size < 1 {
-		return stock, errors.New("the chunk size must be positive")
-	}
-	for _, status := range seckill.OrderStatuses() { // the index (sale, status) holds the ids in order
-		if err := eachChunk(ctx, tx, sale, status, size, each); err != nil {
-			return stock, err
+	for _, status := range seckill.OrderStatuses() { // the index (sale, status) has the ids in order
+		next := page{sale: sale, status: status, size: size}
+		for more := true; more; {
+			orders, err := next.read(ctx, tx)
+			if err != nil {
+				return stock, fmt.Errorf("read %s orders: %w", status, err)
+			}
+			if len(orders) > 0 {
+				if err := each(orders); err != nil {
+					return stock, err
+				}
+				next.after = orders[len(orders)-1].ID
+			}
+			more = len(orders) == size
 		}
 	}
 	return stock, nil
 }
 
-func eachChunk(ctx context.Context, tx *sql.Tx, sale string, status seckill.OrderStatus, size int, each func([]seckill.Order) error) error {
-	for last := ""; ; {
-		rows, err := tx.QueryContext(ctx, `
-			SELECT `+orderColumns+` FROM orders WHERE sale = ? AND status = ? AND id > ? ORDER BY id LIMIT ?`,
-			sale, string(status), last, size)
-		orders, err := all(rows, err, func(rows *sql.Rows) (seckill.Order, error) {
-			o, err := scanOrder(rows)
-			return o.Order, err
-		})
-		if err != nil {
-			return fmt.Errorf("read %s orders: %w", status, err)
-		}
-		if len(orders) > 0 {
-			if err := each(orders); err != nil {
-				return err
-			}
-		}
-		if len(orders) < size {
-			return nil
-		}
-		last = orders[len(orders)-1].ID
-	}
+// page names up to size orders of a sale in one state after an id.
+type page struct {
+	sale   string
+	status seckill.OrderStatus
+	after  string
+	size   int
+}
+
+func (p page) read(ctx context.Context, tx *sql.Tx) ([]seckill.Order, error) {
+	rows, err := tx.QueryContext(ctx, `
+		SELECT `+orderColumns+` FROM orders WHERE sale = ? AND status = ? AND id > ? ORDER BY id LIMIT ?`,
+		p.sale, string(p.status), p.after, p.size)
+	return all(rows, err, func(row scanner) (seckill.Order, error) {
+		o, err := scanOrder(row)
+		return o.Order, err
+	})
 }

@@ -13,6 +13,9 @@ import (
 // the protocol's 65,535 placeholders and a packet of 1 MB.
 const chunkMax = 500
 
+// scanner is a row or rows.
+type scanner interface{ Scan(dest ...any) error }
+
 // querier is a transaction or the pool.
 type querier interface {
 	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
@@ -45,33 +48,57 @@ func ms(t time.Time) time.Time { return t.UTC().Truncate(time.Millisecond) }
 // now reads the one clock that orders go by.
 func now(ctx context.Context, q querier) (time.Time, error) {
 	var t time.Time
-	if err := q.QueryRowContext(ctx, `SELECT UTC_TIMESTAMP(3)`).Scan(&t); err != nil {
-		return time.Time{}, fmt.Errorf("read the clock: %w", err)
-	}
-	return ms(t), nil
+	err := get(q.QueryRowContext(ctx, `SELECT UTC_TIMESTAMP(3)`), &t)
+	return ms(t), err
 }
 
-// changed returns how many rows a statement changed.
-func changed(result sql.Result, err error) (int64, error) {
+// exec runs a statement and returns how many rows it changed.
+func exec(ctx context.Context, tx *sql.Tx, query string, args ...any) (int64, error) {
+	result, err := tx.ExecContext(ctx, query, args...)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("execute: %w", err)
 	}
-	return result.RowsAffected()
+	n, err := result.RowsAffected()
+	if err != nil {
+		return 0, fmt.Errorf("count rows: %w", err)
+	}
+	return n, nil
+}
+
+// execOnce runs a guarded statement that must change exactly one row; if it
+// changed none, the row is no longer as it was read: errRaced.
+func execOnce(ctx context.Context, tx *sql.Tx, query string, args ...any) error {
+	n, err := exec(ctx, tx, query, args...)
+	if err == nil && n != 1 {
+		return errRaced
+	}
+	return err
+}
+
+// get reads a single value or row; sql.ErrNoRows if there is none.
+func get(row *sql.Row, dest ...any) error {
+	if err := row.Scan(dest...); err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	return nil
 }
 
 // all reads every row with scan and closes the rows.
-func all[T any](rows *sql.Rows, err error, scan func(*sql.Rows) (T, error)) ([]T, error) {
+func all[T any](rows *sql.Rows, err error, scan func(scanner) (T, error)) ([]T, error) {
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("query: %w", err)
 	}
 	defer func() { _ = rows.Close() }()
 	var list []T
 	for rows.Next() {
 		row, err := scan(rows)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("read row: %w", err)
 		}
 		list = append(list, row)
 	}
-	return list, rows.Err()
+	if err := rows.Err(); err != nil {
+		return nil, fmt.Errorf("read rows: %w", err)
+	}
+	return list, nil
 }

@@ -24,8 +24,8 @@ func (s *Store) Stock(ctx context.Context, sale string) (seckill.Stock, error) {
 
 func stockOf(ctx context.Context, q querier, sale string) (seckill.Stock, error) {
 	var k seckill.Stock
-	err := q.QueryRowContext(ctx, `SELECT opened, available, seq, version FROM stock WHERE sale = ?`, sale).
-		Scan(&k.Opened, &k.Available, &k.Seq, &k.Version)
+	err := get(q.QueryRowContext(ctx, `SELECT opened, available, seq, version FROM stock WHERE sale = ?`, sale),
+		&k.Opened, &k.Available, &k.Seq, &k.Version)
 	return k, err
 }
 
@@ -35,9 +35,9 @@ func openUnits(ctx context.Context, tx *sql.Tx, sale string, n int64) error {
 	if n == 0 {
 		return nil
 	}
-	rows, err := changed(tx.ExecContext(ctx, `
+	rows, err := exec(ctx, tx, `
 		UPDATE stock SET opened = opened + ?, available = available + ?, version = version + 1
-		WHERE sale = ? AND available + ? >= 0`, n, n, sale, n))
+		WHERE sale = ? AND available + ? >= 0`, n, n, sale, n)
 	if err == nil && rows != 1 {
 		return fmt.Errorf("%w: live orders hold more units than that", seckill.ErrConflict)
 	}
@@ -50,9 +50,9 @@ var errShort = errors.New("not enough units available")
 // takeUnits takes n units of a sale out of stock and notes that claims up to
 // seq have been seen. errShort: nothing was taken.
 func takeUnits(ctx context.Context, tx *sql.Tx, sale string, n, seq int64) error {
-	rows, err := changed(tx.ExecContext(ctx, `
+	rows, err := exec(ctx, tx, `
 		UPDATE stock SET available = available - ?, version = version + 1, seq = GREATEST(seq, ?)
-		WHERE sale = ? AND available >= ?`, n, seq, sale, n))
+		WHERE sale = ? AND available >= ?`, n, seq, sale, n)
 	if err == nil && rows != 1 {
 		return errShort
 	}
@@ -65,9 +65,9 @@ var errUncounted = errors.New("the sale's numbers do not add up")
 
 // giveUnits puts n units of a sale back into stock.
 func giveUnits(ctx context.Context, tx *sql.Tx, sale string, n int64) error {
-	rows, err := changed(tx.ExecContext(ctx, `
+	rows, err := exec(ctx, tx, `
 		UPDATE stock SET available = available + ?, version = version + 1
-		WHERE sale = ? AND available + ? <= opened`, n, sale, n))
+		WHERE sale = ? AND available + ? <= opened`, n, sale, n)
 	if err == nil && rows != 1 {
 		return fmt.Errorf("give %d units back to %s: %w", n, sale, errUncounted)
 	}

@@ -103,11 +103,11 @@ func (s *Store) Ping(ctx context.Context) error {
 	err := s.retry(ctx, func(ctx context.Context) error {
 		conn, err := s.db.Conn(ctx)
 		if err != nil {
-			return err
+			return fmt.Errorf("connect: %w", err)
 		}
 		defer func() { _ = conn.Close() }()
 		var readOnly bool
-		if err := conn.QueryRowContext(ctx, `SELECT @@GLOBAL.read_only`).Scan(&readOnly); err != nil {
+		if err := get(conn.QueryRowContext(ctx, `SELECT @@GLOBAL.read_only`), &readOnly); err != nil {
 			return err
 		}
 		if readOnly {

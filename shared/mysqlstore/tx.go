@@ -27,7 +27,7 @@ func (s *Store) inTx(ctx context.Context, do func(context.Context, *sql.Tx) erro
 	return s.retry(ctx, func(ctx context.Context) error {
 		tx, err := s.db.BeginTx(ctx, nil)
 		if err != nil {
-			return err
+			return fmt.Errorf("begin: %w", err)
 		}
 		defer func() { _ = tx.Rollback() }() // does nothing after Commit
 		if err := do(ctx, tx); err != nil {
