@@ -169,7 +169,7 @@ func validate(value reflect.Value) error {
 		}
 	}
 	if v, ok := value.Addr().Interface().(interface{ Validate() error }); ok {
-		return v.Validate() //nolint:wrapcheck // Load says where it comes from
+		return v.Validate()
 	}
 	return nil
 }

@@ -131,7 +131,7 @@ func TestLoadRefusesInOneLine(t *testing.T) { //nolint:paralleltest // the envir
 	if err := os.Mkdir(filepath.Join(folder, "t-key"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range []struct {
+	for _, c := range []struct { //nolint:paralleltest // the environment is one
 		env  map[string]string
 		want string
 	}{
@@ -160,7 +160,7 @@ func TestLoadRefusesInOneLine(t *testing.T) { //nolint:paralleltest // the envir
 	}
 }
 
-func TestLoadDoesNotRepeatASecret(t *testing.T) { //nolint:paralleltest // the environment is one
+func TestLoadDoesNotRepeatASecret(t *testing.T) {
 	t.Setenv("T_PIN", "12x4")
 	err := config.Load(&struct {
 		Pin int `envconfig:"T_PIN" secret:"true"`

@@ -19,7 +19,7 @@ import (
 	"seckill/shared/seckill"
 )
 
-// ErrUnauthenticated: the request does not prove which buyer sent it.
+// ErrUnauthenticated says that the request does not prove which buyer sent it.
 var ErrUnauthenticated = problem.ErrUnauthenticated
 
 const (

@@ -176,7 +176,9 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 			t.Error("the handler got a whole body")
 		}
 		stop()
-		<-ended
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
 	})
 }
 

@@ -198,7 +198,7 @@ func TestDecodeRefusesABodyCutShort(t *testing.T) {
 		t.Fatal(err)
 	}
 	w := bufio.NewWriter(conn)
-	fmt.Fprintf(w, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 200\r\n\r\n{\"quantity\":1}")
+	_, _ = fmt.Fprint(w, "POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 200\r\n\r\n{\"quantity\":1}")
 	if err := errors.Join(w.Flush(), conn.Close()); err != nil {
 		t.Fatal(err)
 	}
