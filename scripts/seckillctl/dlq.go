@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strconv"
 	"time"
@@ -9,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"seckill/shared/natsqueue"
+	"seckill/shared/seckill"
 )
 
 // deadMax bounds how many parked events are listed.
@@ -48,6 +50,7 @@ func dlqCommand() *cobra.Command {
 		seqCommand("resend SEQ", "Send a parked event again and take it out", func(cmd *cobra.Command, q *natsqueue.Queue, seq uint64) error {
 			return q.Resend(cmd.Context(), seq)
 		}),
+		seqCommand("release SEQ", "Give the units of a parked claim back and take it out", releaseDead),
 		seqCommand("drop SEQ", "Take a parked event out for good; it stays unapplied", func(cmd *cobra.Command, q *natsqueue.Queue, seq uint64) error {
 			return q.DropDead(cmd.Context(), seq)
 		}),
@@ -78,14 +81,70 @@ func seqCommand(use, short string, do func(*cobra.Command, *natsqueue.Queue, uin
 }
 
 func showDead(cmd *cobra.Command, q *natsqueue.Queue, seq uint64) error {
-	dead, err := q.Dead(cmd.Context(), deadMax)
+	d, err := findDead(cmd.Context(), q, seq)
 	if err != nil {
 		return err
 	}
+	return write(cmd, deadDocument{Seq: d.Seq, ID: d.ID, Subject: d.Subject, Reason: d.Reason, Delivered: d.Delivered, At: d.At, Data: string(d.Data)})
+}
+
+func findDead(ctx context.Context, q *natsqueue.Queue, seq uint64) (natsqueue.Dead, error) {
+	dead, err := q.Dead(ctx, deadMax)
+	if err != nil {
+		return natsqueue.Dead{}, err
+	}
 	for _, d := range dead {
 		if d.Seq == seq {
-			return write(cmd, deadDocument{Seq: d.Seq, ID: d.ID, Subject: d.Subject, Reason: d.Reason, Delivered: d.Delivered, At: d.At, Data: string(d.Data)})
+			return d, nil
 		}
 	}
-	return fmt.Errorf("no parked event %d", seq)
+	return natsqueue.Dead{}, fmt.Errorf("no parked event %d", seq)
+}
+
+// releaseDead gives a parked claim up: its order is written as cancelled, so
+// that no copy of the event can ever become an order, and then its units go
+// back, once. What the order needs comes from the claim log, which is sound
+// whatever the event is.
+func releaseDead(cmd *cobra.Command, q *natsqueue.Queue, seq uint64) error {
+	ctx := cmd.Context()
+	dead, err := findDead(ctx, q, seq)
+	if err != nil {
+		return err
+	}
+	var event struct {
+		Data struct {
+			Claim string `json:"claim"`
+			Sale  string `json:"sale"`
+		} `json:"data"`
+	}
+	if err := json.Unmarshal(dead.Data, &event); err != nil || event.Data.Claim == "" || event.Data.Sale == "" {
+		return fmt.Errorf("event %d names no claim: nothing to give back, drop it", seq)
+	}
+	mysql, err := openMySQL()
+	if err != nil {
+		return err
+	}
+	defer mysql.Close() //nolint:errcheck // nothing was left open
+	redis, err := openRedis()
+	if err != nil {
+		return err
+	}
+	defer redis.Close() //nolint:errcheck // nothing was left open
+	accepted, claim, err := redis.FindAccepted(ctx, []string{event.Data.Sale}, event.Data.Claim)
+	if err != nil {
+		return err
+	}
+	if claim.Status == seckill.ClaimReserved {
+		order, row, err := mysql.CancelUnwritten(ctx, accepted)
+		if err != nil {
+			return err
+		}
+		if _, err := redis.Restock(ctx, order.Sale, []seckill.Return{order.Return()}); err != nil {
+			return err // the sweep finishes what the outbox holds
+		}
+		if err := mysql.OutboxReturned(ctx, row.ID); err != nil {
+			return err
+		}
+	}
+	return q.DropDead(ctx, seq)
 }
