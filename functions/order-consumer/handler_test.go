@@ -134,7 +134,9 @@ func TestEachEventGetsItsVerdict(t *testing.T) {
 		rejected.Order.Reason = seckill.ReasonSoldOut
 		verdicts = []seckill.Placement{
 			placed(claims[0], seckill.OrderUnpaid, true), rejected,
-			placed(claims[2], seckill.OrderPaid, false), {Poison: "the id belongs to another order"}, placed(claims[4], seckill.OrderCancelled, false),
+			placed(claims[2], seckill.OrderPaid, false),
+			{Poison: "the id belongs to another order"},
+			placed(claims[4], seckill.OrderCancelled, false),
 		}
 		return verdicts, nil
 	}}

@@ -44,7 +44,7 @@ func newQueue(config Config, orders Orders, reservations Reservations) *queue {
 // outcome is unknown and so "retry".
 func (q *queue) place(ctx context.Context, claims []seckill.AcceptedClaim) []outcome {
 	d := &delivery{ctx: ctx, claims: claims, done: make(chan struct{})}
-	if !q.join(d) {
+	if !q.join(d) { //nolint:contextcheck // a batch outlives the requests in it
 		return all(len(claims), outcome{seckill.VerdictRetry, "too many claims are waiting"})
 	}
 	select {

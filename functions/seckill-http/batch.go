@@ -47,7 +47,7 @@ func newBatches(config Config, reservations Reservations, publisher Publisher) *
 // may still be accepted.
 func (b *batches) claim(ctx context.Context, sale string, request seckill.ClaimRequest) (seckill.Decision, Ack, error) {
 	a := &attempt{ctx: ctx, request: request, done: make(chan struct{})}
-	if err := b.enqueue(sale, a); err != nil {
+	if err := b.enqueue(sale, a); err != nil { //nolint:contextcheck // a batch outlives the requests in it
 		return seckill.Decision{}, nil, err
 	}
 	select {

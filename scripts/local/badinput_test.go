@@ -141,8 +141,13 @@ func TestBadInputEndToEnd(t *testing.T) {
 		check(method, code, d)
 	}
 	for _, c := range []struct{ contentType, body string }{
-		{"application/json", `{}`}, {"", `{}`}, {events.ContentType, ``}, {events.ContentType, `{"specversion":"1.0"}`}, {events.ContentType, `{"id":"1","id":"2"}`},
-		{events.BatchContentType, `{}`}, {events.ContentType, strings.Repeat("A", 1<<20)},
+		{"application/json", `{}`},
+		{"", `{}`},
+		{events.ContentType, ``},
+		{events.ContentType, `{"specversion":"1.0"}`},
+		{events.ContentType, `{"id":"1","id":"2"}`},
+		{events.BatchContentType, `{}`},
+		{events.ContentType, strings.Repeat("A", 1<<20)},
 	} {
 		code, d := s.raw(http.MethodPost, "/function/order-consumer", map[string][]string{"Content-Type": {c.contentType}}, strings.NewReader(c.body))
 		check(fmt.Sprintf("event %s %.30s", c.contentType, c.body), code, d)

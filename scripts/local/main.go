@@ -45,7 +45,7 @@ func main() {
 const shutdownMax = 10 * time.Second
 
 func run(ctx context.Context, o options) error {
-	listener, err := net.Listen("tcp", o.addr)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.addr)
 	if err != nil {
 		return err
 	}

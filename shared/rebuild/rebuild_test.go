@@ -359,11 +359,9 @@ func TestNothingIsBuiltWithoutTheBroker(t *testing.T) {
 	s := newShop(t, 5, 1)
 	s.wantBring(rebuild.Built)
 	s.wipe("stock")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
 	sale, err := s.mysql.Sale(t.Context(), s.id)
 	must(t, err)
-	down := rebuild.Builder{Records: s.mysql, Reservations: s.redis, Claims: away{ctx}}
+	down := rebuild.Builder{Records: s.mysql, Reservations: s.redis, Claims: away{errors.New("no broker")}}
 	for range 2 {
 		if outcome, err := down.Bring(t.Context(), sale); err == nil || outcome == rebuild.Built {
 			t.Fatalf("bring: %s %v", outcome, err)
@@ -376,10 +374,10 @@ func TestNothingIsBuiltWithoutTheBroker(t *testing.T) {
 }
 
 // away is a broker that cannot be reached.
-type away struct{ ctx context.Context }
+type away struct{ err error }
 
 func (a away) PublishClaims(context.Context, []seckill.AcceptedClaim, string) []rebuild.Ack {
 	return nil
 }
-func (a away) ClaimsHead(context.Context) (uint64, error)          { return 0, a.ctx.Err() }
-func (a away) ClaimsApplied(context.Context, uint64) (bool, error) { return false, a.ctx.Err() }
+func (a away) ClaimsHead(context.Context) (uint64, error)          { return 0, a.err }
+func (a away) ClaimsApplied(context.Context, uint64) (bool, error) { return false, a.err }

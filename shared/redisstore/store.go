@@ -87,7 +87,12 @@ func Open(c Config) (*Store, error) {
 }
 
 // Close ends the connections.
-func (s *Store) Close() error { return s.client.Close() }
+func (s *Store) Close() error {
+	if err := s.client.Close(); err != nil {
+		return fmt.Errorf("close redis: %w", err)
+	}
+	return nil
+}
 
 var probe = redis.NewScript(`return redis.call('SET', KEYS[1], '1', 'PX', 60000)`)
 
