@@ -107,6 +107,27 @@ func TestUnitsAmendedWhileSelling(t *testing.T) {
 	})
 }
 
+func TestAmendmentsAtOnceLoseNothing(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(e env) {
+		n := min(e.racers, 30)
+		sale := e.sale(100, 1)
+		e.place(claimsOf(sale, 5)...)
+		together(n, func(i int) {
+			mine := sale
+			mine.Units += int64(i + 1)
+			if _, err := e.PutSale(e.Context(), mine); err != nil {
+				e.Error(err)
+			}
+		})
+		last, err := e.Sale(e.Context(), sale.ID)
+		if err != nil || last.Version != sale.Version+int64(n) {
+			e.Errorf("%+v, %v after %d amendments", last, err, n)
+		}
+		e.lawsHold(last, last.Units-5)
+	})
+}
+
 func TestLimitAndSKUAreFixedOncePrepared(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(e env) {

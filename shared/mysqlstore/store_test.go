@@ -1,6 +1,7 @@
 package mysqlstore
 
 import (
+	"database/sql"
 	"errors"
 	"strings"
 	"testing"
@@ -96,6 +97,48 @@ func TestOddDSNChangesNothing(t *testing.T) {
 		t.Errorf("%d orders with instants of two time zones", n)
 	}
 	e.lawsHold(sale, 4)
+}
+
+// Statements that the server prepares answer as those that the client fills in.
+func TestPreparedStatementsAnswerTheSame(t *testing.T) {
+	t.Parallel()
+	cfg, err := fixDSN(testenv.MySQL(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg.InterpolateParams = false
+	connector, err := newConnector(cfg, lockWaitMax)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &Store{db: sql.OpenDB(connector), connector: connector}
+	defer s.Close() //nolint:errcheck // nothing to lose
+	if err := s.Migrate(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	e := env{T: t, Store: s, engine: engines[0]}
+	sale := e.sale(100, 3)
+	claims := claimsOf(sale, 50)
+	claims[7].Buyer = strings.Repeat("x", 300)
+	if got := outcomes(e.place(claims...)); got[7] != "poison" || got[8] != "unpaid" {
+		t.Errorf("placed %v", got)
+	}
+	stored := e.status(claims[0].Claim, seckill.OrderUnpaid)
+	if again := e.place(claims[0])[0]; again.New || again.Order != stored {
+		t.Errorf("placed again: %+v, stored %+v", again, stored)
+	}
+	e.pays(paymentOf(claims[0], "r"), seckill.PayApplied, seckill.OrderPaid)
+	if _, row, err := e.Cancel(t.Context(), claims[1].Claim, claims[1].Buyer); err != nil || row.ID == 0 {
+		t.Errorf("cancelled %+v, %v", row, err)
+	}
+	e.makeDueUnpaid(sale)
+	if _, n, err := e.ExpireDue(t.Context(), 100); err != nil || n != 47 {
+		t.Errorf("expired %d, %v", n, err)
+	}
+	if back := e.returned(); back != 48 {
+		t.Errorf("%d claims return their units", back)
+	}
+	e.lawsHold(sale, 99)
 }
 
 func TestOrderTellsMySQLsNow(t *testing.T) {
