@@ -37,6 +37,7 @@ func run(ctx context.Context) error {
 	if err := config.Load(&c); err != nil {
 		return err
 	}
+	serve.SetLog(c.Serve.LogLevel)
 	queue, err := natsqueue.Open(c.NATS)
 	if err != nil {
 		return err

@@ -39,6 +39,7 @@ func run(ctx context.Context) error {
 	if err := config.Load(&c); err != nil {
 		return err
 	}
+	serve.SetLog(c.Serve.LogLevel)
 	mysql, err := mysqlstore.Open(c.MySQL)
 	if err != nil {
 		return err

@@ -40,6 +40,7 @@ func run(ctx context.Context) error {
 	if err := config.Load(&c); err != nil {
 		return err
 	}
+	serve.SetLog(c.Serve.LogLevel)
 	redis, err := redisstore.Open(c.Redis)
 	if err != nil {
 		return err
