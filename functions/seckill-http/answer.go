@@ -9,6 +9,13 @@ import (
 	"seckill/shared/seckill"
 )
 
+// The refusals that a hot sale gives most are written once.
+var (
+	soldOutAnswer = problem.Prepare(problem.Problem{Status: http.StatusConflict, Code: "sold_out", Detail: "not enough units are left; units that are not paid for come back"})
+	limitAnswer   = problem.Prepare(problem.Problem{Status: http.StatusForbidden, Code: "limit_reached", Detail: "this quantity would pass your limit in this sale"})
+	closedAnswer  = problem.Prepare(problem.Problem{Status: http.StatusGone, Code: "closed", Detail: "the sale is over"})
+)
+
 // writeDecision answers a claim attempt. This is the one place where an
 // outcome becomes a status.
 func writeDecision(w http.ResponseWriter, d seckill.Decision) {
@@ -24,16 +31,16 @@ func writeDecision(w http.ResponseWriter, d seckill.Decision) {
 		w.Header().Set("Content-Location", "/sales/"+d.Claim.Sale+"/claims/"+d.Claim.ID)
 		writeClaim(w, http.StatusOK, d.Claim)
 	case seckill.OutcomeSoldOut:
-		problem.Write(w, problem.Problem{Status: http.StatusConflict, Code: "sold_out", Detail: "not enough units are left; units that are not paid for come back"})
+		soldOutAnswer.Write(w)
 	case seckill.OutcomeLimit:
-		problem.Write(w, problem.Problem{Status: http.StatusForbidden, Code: "limit_reached", Detail: "this quantity would pass your limit in this sale"})
+		limitAnswer.Write(w)
 	case seckill.OutcomeNotOpen:
 		problem.Write(w, problem.Problem{
 			Status: http.StatusTooEarly, Code: "not_open", Detail: "the sale has not opened yet",
 			OpensAt: &d.OpensAt, RetryAfter: max(time.Until(d.OpensAt), time.Second),
 		})
 	case seckill.OutcomeClosed:
-		problem.Write(w, problem.Problem{Status: http.StatusGone, Code: "closed", Detail: "the sale is over"})
+		closedAnswer.Write(w)
 	case seckill.OutcomeRate:
 		problem.Write(w, problem.Problem{Status: http.StatusTooManyRequests, Code: "rate_limited", Detail: "one attempt per buyer and second", RetryAfter: max(d.RetryIn, time.Second)})
 	case seckill.OutcomeReused:
@@ -47,11 +54,17 @@ func writeDecision(w http.ResponseWriter, d seckill.Decision) {
 	}
 }
 
+// The values of a claim's headers, shared by the answers; nobody changes a
+// header's values in place.
+var (
+	jsonValue    = []string{"application/json"}
+	noStoreValue = []string{"no-store"}
+)
+
 // writeClaim writes the claim's document.
 func writeClaim(w http.ResponseWriter, status int, c seckill.Claim) {
 	h := w.Header()
-	h.Set("Content-Type", "application/json")
-	h.Set("Cache-Control", "no-store")
+	h["Content-Type"], h["Cache-Control"] = jsonValue, noStoreValue
 	w.WriteHeader(status)
 	_, _ = w.Write(appendClaim(make([]byte, 0, 256), c))
 }

@@ -1,9 +1,11 @@
 package seckillhttp
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
+	"io"
 	"net/http"
 	"time"
 
@@ -54,17 +56,50 @@ func (h *Handler) readClaim(w http.ResponseWriter, r *http.Request, sale string)
 	if err != nil {
 		return seckill.ClaimRequest{}, err
 	}
+	quantity, err := readQuantity(w, r)
+	if err != nil {
+		return seckill.ClaimRequest{}, err
+	}
+	id, err := claimID(sale, buyer, key)
+	return seckill.ClaimRequest{ID: id, Buyer: buyer, Quantity: quantity, Key: key}, err
+}
+
+// usualBody is what nearly every buyer sends.
+const usualBody = `{"quantity":1}`
+
+// readQuantity reads the body. The usual one is known at sight; whatever else
+// comes is read strictly.
+func readQuantity(w http.ResponseWriter, r *http.Request) (int64, error) {
+	if r.ContentLength == int64(len(usualBody)) && plainJSON(r.Header) {
+		var text [len(usualBody)]byte
+		n, err := io.ReadFull(r.Body, text[:])
+		if err == nil && string(text[:]) == usualBody {
+			return 1, nil
+		}
+		r.Body = again{io.MultiReader(bytes.NewReader(text[:n]), r.Body), r.Body}
+	}
 	var body struct {
 		Quantity *int64 `json:"quantity"`
 	}
 	if err := strictjson.Decode(w, r, bodyMax, &body); err != nil {
-		return seckill.ClaimRequest{}, err
+		return 0, err
 	}
 	if body.Quantity == nil || *body.Quantity < 1 || *body.Quantity > seckill.QuantityMax {
-		return seckill.ClaimRequest{}, &seckill.FieldError{Field: "quantity", Detail: fmt.Sprintf("must be an integer from 1 to %d", seckill.QuantityMax)}
+		return 0, &seckill.FieldError{Field: "quantity", Detail: fmt.Sprintf("must be an integer from 1 to %d", seckill.QuantityMax)}
 	}
-	id, err := claimID(sale, buyer, key)
-	return seckill.ClaimRequest{ID: id, Buyer: buyer, Quantity: *body.Quantity, Key: key}, err
+	return *body.Quantity, nil
+}
+
+// again is a body whose start was read and is read again.
+type again struct {
+	io.Reader
+	io.Closer
+}
+
+// plainJSON reports whether the headers say application/json and no more.
+func plainJSON(h http.Header) bool {
+	kinds := h["Content-Type"]
+	return len(kinds) == 1 && kinds[0] == "application/json" && len(h["Content-Encoding"]) == 0
 }
 
 // idempotencyKey returns the request's Idempotency-Key, "" if it has none.

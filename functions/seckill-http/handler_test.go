@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -108,6 +110,39 @@ func TestOurTroubleIsUnknownNotNo(t *testing.T) {
 		w := call(h, http.MethodPost, claimsPath, "b1", `{"quantity":1}`)
 		if w.Code != 503 || document(t, w)["code"] != "unavailable" || w.Header().Get("Retry-After") == "" || strings.Contains(w.Body.String(), "redis") {
 			t.Fatalf("%d %s", w.Code, w.Body)
+		}
+	}
+}
+
+// A body that is cut or longer than it looks is never taken for the usual one.
+func TestUsualBodyIsTakenOnlyWhole(t *testing.T) {
+	t.Parallel()
+	redis := &fakeRedis{claim: reserve}
+	server := httptest.NewServer(seckillhttp.New(testConfig(), redis, &fakeBroker{}, fakeBuyers{}))
+	defer server.Close()
+	for body, want := range map[string]string{
+		"Content-Length: 14\r\n\r\n{\"quantity\":1}":                                     " 202 ",
+		"Content-Length: 15\r\n\r\n{\"quantity\":1}\n":                                   " 202 ",
+		"Content-Length: 14\r\n\r\n{\"quantity\":7}":                                     " 202 ",
+		"Transfer-Encoding: chunked\r\n\r\ne\r\n{\"quantity\":1}\r\n0\r\n\r\n":           " 202 ",
+		"Content-Length: 14\r\n\r\n{\"quantity\":x}":                                     " 400 ",
+		"Content-Length: 200\r\n\r\n{\"quantity\":1}":                                    " 400 ",
+		"Content-Length: 14\r\n\r\n{\"quantity\":":                                       " 400 ",
+		"Transfer-Encoding: chunked\r\n\r\ne\r\n{\"quantity\":1}\r\n1\r\n}\r\n0\r\n\r\n": " 400 ",
+		"Transfer-Encoding: chunked\r\n\r\ne\r\n{\"quantity\":1}\r\n":                    " 400 ",
+	} {
+		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		must(t, err)
+		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer b1\r\nContent-Type: application/json\r\n%s", claimsPath, body)
+		must(t, err)
+		if want == " 400 " { // whoever is waited for would be taken for gone
+			must(t, conn.(*net.TCPConn).CloseWrite())
+		}
+		answer, err := io.ReadAll(conn)
+		must(t, err)
+		line, _, _ := strings.Cut(string(answer), "\r\n")
+		if !strings.Contains(line, want) {
+			t.Errorf("%q: %q, want%s", body, line, want)
 		}
 	}
 }

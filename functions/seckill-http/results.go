@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"seckill/shared/seckill"
-	"seckill/shared/serve"
 )
 
 const (
@@ -35,7 +34,7 @@ func newResults(config Config, reservations Reservations) *results {
 
 // await returns the claim once it is settled, or as it was when wait or ctx
 // ends or the server is about to stop, or at once when too many readers wait already.
-func (r *results) await(ctx context.Context, claim seckill.Claim, wait time.Duration) seckill.Claim {
+func (r *results) await(ctx context.Context, draining <-chan struct{}, claim seckill.Claim, wait time.Duration) seckill.Claim {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	settled := make(chan seckill.Claim, 1)
@@ -46,7 +45,7 @@ func (r *results) await(ctx context.Context, claim seckill.Claim, wait time.Dura
 	select {
 	case claim = <-settled:
 	case <-ctx.Done():
-	case <-serve.Draining(ctx):
+	case <-draining:
 	}
 	return claim
 }

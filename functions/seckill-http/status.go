@@ -34,8 +34,8 @@ func (h *Handler) getClaim(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if wait := h.preferredWait(r); wait > 0 && claim.Status == seckill.ClaimReserved {
-		serve.Release(r.Context())
-		claim = h.results.await(r.Context(), claim, wait)
+		serve.Release(w)
+		claim = h.results.await(r.Context(), serve.Draining(w), claim, wait)
 		w.Header().Set("Preference-Applied", "wait="+strconv.Itoa(int(wait/time.Second)))
 	}
 	writeClaim(w, http.StatusOK, claim)
@@ -104,8 +104,8 @@ func (h *Handler) streamClaim(w http.ResponseWriter, r *http.Request, claim seck
 	if !send(claim) || claim.Status != seckill.ClaimReserved {
 		return
 	}
-	serve.Release(r.Context())
-	if settled := h.results.await(r.Context(), claim, h.config.WaitMax); settled.Status != seckill.ClaimReserved {
+	serve.Release(w)
+	if settled := h.results.await(r.Context(), serve.Draining(w), claim, h.config.WaitMax); settled.Status != seckill.ClaimReserved {
 		send(settled)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -31,15 +32,20 @@ type Problem struct {
 	RetryAfter time.Duration `json:"-"`
 }
 
-// Write answers with p. The answer is not to be cached, whatever the handler
-// had prepared before it failed.
-func Write(w http.ResponseWriter, p Problem) {
+func (p Problem) withDefaults() Problem {
 	if p.Type == "" {
 		p.Type = typePrefix + p.Code
 	}
 	if p.Title == "" {
 		p.Title = http.StatusText(p.Status)
 	}
+	return p
+}
+
+// Write answers with p. The answer is not to be cached, whatever the handler
+// had prepared before it failed.
+func Write(w http.ResponseWriter, p Problem) {
+	p = p.withDefaults()
 	header := w.Header()
 	for _, name := range []string{"Content-Length", "Content-Encoding", "Etag", "Last-Modified", "Expires"} {
 		header.Del(name)
@@ -58,32 +64,62 @@ func Write(w http.ResponseWriter, p Problem) {
 	_ = json.NewEncoder(w).Encode(p) // a client that is gone needs no answer
 }
 
-// Routes serves mux and answers the paths and methods that it does not know
-// with problems, 404 not_found and 405 method_not_allowed.
+// Prepared is a problem that was written once and is answered many times.
+type Prepared struct {
+	status int
+	body   []byte
+}
+
+// The values of the headers of every problem, shared by the answers; nobody
+// changes a header's values in place.
+var (
+	typeValue    = []string{"application/problem+json"}
+	noStoreValue = []string{"no-store"}
+	nosniffValue = []string{"nosniff"}
+)
+
+// Prepare returns p ready to be answered; p must have no RetryAfter.
+func Prepare(p Problem) Prepared {
+	p = p.withDefaults()
+	body, err := json.Marshal(p)
+	if err != nil || p.RetryAfter != 0 {
+		panic("a problem is prepared from constants")
+	}
+	return Prepared{status: p.Status, body: append(body, '\n')}
+}
+
+// Write answers with the problem, by a handler that has prepared nothing else.
+func (p Prepared) Write(w http.ResponseWriter) {
+	header := w.Header()
+	header["Content-Type"], header["Cache-Control"], header["X-Content-Type-Options"] = typeValue, noStoreValue, nosniffValue
+	w.WriteHeader(p.status)
+	_, _ = w.Write(p.body) // a client that is gone needs no answer
+}
+
+// methods are those that a pattern of ours may have.
+var methods = []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete}
+
+// Routes has mux answer the paths and methods that it does not know with
+// problems, 404 not_found and 405 method_not_allowed. The pattern / of mux
+// must be free.
 func Routes(mux *http.ServeMux) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		unknown, pattern := mux.Handler(r)
-		if pattern != "" {
-			mux.ServeHTTP(w, r)
-			return
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		var allowed []string
+		for _, method := range methods {
+			other := &http.Request{Method: method, URL: r.URL, Host: r.Host}
+			if _, pattern := mux.Handler(other); pattern != "/" && pattern != "" {
+				allowed = append(allowed, method)
+				if method == http.MethodGet {
+					allowed = append(allowed, http.MethodHead)
+				}
+			}
 		}
-		heard := &refusal{header: http.Header{}}
-		unknown.ServeHTTP(heard, r)
-		if heard.status == http.StatusMethodNotAllowed {
-			w.Header().Set("Allow", heard.header.Get("Allow"))
-			Write(w, Problem{Status: heard.status, Code: "method_not_allowed"})
+		if len(allowed) > 0 {
+			w.Header().Set("Allow", strings.Join(allowed, ", "))
+			Write(w, Problem{Status: http.StatusMethodNotAllowed, Code: "method_not_allowed"})
 			return
 		}
 		Write(w, Problem{Status: http.StatusNotFound, Code: "not_found", Detail: "there is no such path"})
 	})
+	return mux
 }
-
-// refusal hears out what a mux says of a request that it has no handler for.
-type refusal struct {
-	header http.Header
-	status int
-}
-
-func (r *refusal) Header() http.Header         { return r.header }
-func (r *refusal) WriteHeader(status int)      { r.status = status }
-func (r *refusal) Write(b []byte) (int, error) { return len(b), nil }

@@ -5,7 +5,6 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -82,8 +81,8 @@ func (f *front) answer(w http.ResponseWriter, r *http.Request, missing func(cont
 
 // work passes the request on, unless there are too many already.
 func (f *front) work(w http.ResponseWriter, r *http.Request) {
-	leave := sync.OnceFunc(func() { f.inFlight.Add(-1) })
-	defer leave()
+	seen := &response{ResponseWriter: w, front: f}
+	defer seen.leave()
 	if f.inFlight.Add(1) > f.inFlightMax {
 		problem.Write(w, problem.Problem{
 			Status: http.StatusTooManyRequests, Code: "too_many_requests",
@@ -91,41 +90,58 @@ func (f *front) work(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
-	seen := &response{ResponseWriter: w}
 	defer seen.recovered(r)
-	ctx := context.WithValue(r.Context(), visitKey{}, visit{leave: leave, draining: f.draining})
-	f.handler.ServeHTTP(seen, r.WithContext(ctx))
+	f.handler.ServeHTTP(seen, r)
 }
 
-// visit is what a request in the function may know of its server.
-type visit struct {
-	leave    func()
-	draining <-chan struct{}
-}
-
-type visitKey struct{}
-
-// Release takes the request of ctx out of the count that InFlightMax bounds. A
-// handler calls it before it only waits, for something to be pushed, say, and
-// bounds by itself how many wait. Calling it again does nothing.
-func Release(ctx context.Context) {
-	if v, ok := ctx.Value(visitKey{}).(visit); ok {
-		v.leave()
+// Release takes the request that w answers out of the count that InFlightMax
+// bounds. A handler calls it before it only waits, for something to be pushed,
+// say, and bounds by itself how many wait. Calling it again does nothing.
+func Release(w http.ResponseWriter) {
+	if seen := responseOf(w); seen != nil {
+		seen.leave()
 	}
 }
 
-// Draining returns a channel that is closed when the server of ctx's request
-// is about to stop: a handler that waits should end its answer then. It is nil
-// outside of a request.
-func Draining(ctx context.Context) <-chan struct{} {
-	v, _ := ctx.Value(visitKey{}).(visit)
-	return v.draining
+// Draining returns a channel that is closed when the server of the request
+// that w answers is about to stop: a handler that waits should end its answer
+// then. It is nil if w is not of a Handler.
+func Draining(w http.ResponseWriter) <-chan struct{} {
+	if seen := responseOf(w); seen != nil {
+		return seen.front.draining
+	}
+	return nil
 }
 
-// response remembers whether an answer was begun.
+// responseOf finds the response beneath the writers that a handler may have
+// put around it.
+func responseOf(w http.ResponseWriter) *response {
+	for {
+		if seen, ok := w.(*response); ok {
+			return seen
+		}
+		around, ok := w.(interface{ Unwrap() http.ResponseWriter })
+		if !ok {
+			return nil
+		}
+		w = around.Unwrap()
+	}
+}
+
+// response remembers whether an answer was begun, and whether its request
+// still counts as in flight.
 type response struct {
 	http.ResponseWriter
+	front *front
 	begun bool
+	left  atomic.Bool
+}
+
+// leave takes the request out of the count, once.
+func (w *response) leave() {
+	if !w.left.Swap(true) {
+		w.front.inFlight.Add(-1)
+	}
 }
 
 // WriteHeader implements http.ResponseWriter.

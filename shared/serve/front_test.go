@@ -97,10 +97,10 @@ func TestTooManyRequestsAreShed(t *testing.T) {
 	cfg := config()
 	cfg.InFlightMax = 2
 	gate, entered := make(chan struct{}), make(chan struct{}, 10)
-	h := Handler(cfg, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+	h := Handler(cfg, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path == "/wait" {
-			Release(r.Context())
-			Release(r.Context())
+			Release(w)
+			Release(w)
 		}
 		entered <- struct{}{}
 		<-gate
@@ -194,8 +194,9 @@ func TestStreamsReachTheWriterBeneath(t *testing.T) {
 
 func TestOutsideARequestThereIsNothingToRelease(t *testing.T) {
 	t.Parallel()
-	Release(t.Context())
-	if Draining(t.Context()) != nil {
+	w := httptest.NewRecorder()
+	Release(w)
+	if Draining(w) != nil {
 		t.Error("a server is draining that is none")
 	}
 }
