@@ -28,7 +28,7 @@ func TestFirstRequestsShareOneReading(t *testing.T) {
 			}
 		})
 	}
-	<-w.source.began
+	w.source.wantBegun(t)
 	close(w.source.wait)
 	group.Wait()
 	wantReads(t, w.source, 1)
@@ -72,7 +72,7 @@ func TestHotItemIsCheckedInTheBackground(t *testing.T) {
 	w.source.put(phone(2))
 	w.clock.pass(1100 * time.Millisecond)
 	wantName(t, h, "Phone 1") // answers at once, and has the check started
-	<-w.source.began
+	w.source.wantBegun(t)
 	close(w.source.wait)
 	testenv.Eventually(t, 10*time.Second, func() error {
 		if got := name(t, h); got != "Phone 2" {

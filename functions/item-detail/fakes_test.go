@@ -106,6 +106,16 @@ func (s *source) set(change func()) {
 	change()
 }
 
+// wantBegun waits until a reading has begun.
+func (s *source) wantBegun(t *testing.T) {
+	t.Helper()
+	select {
+	case <-s.began:
+	case <-time.NewTimer(20 * time.Second).C:
+		t.Fatal("MySQL is not read")
+	}
+}
+
 func (s *source) count() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,7 +17,7 @@ const restockTimeout = time.Second
 // cancel answers POST /orders/{id}/cancel: 200 with the order, also when it
 // was cancelled before; 409 if it is paid, expired or rejected.
 func (h *Handler) cancel(w http.ResponseWriter, r *http.Request) {
-	buyer, err := h.Identity.Buyer(r)
+	buyer, err := h.identity.Buyer(r)
 	if err == nil {
 		err = emptyBody(w, r)
 	}
@@ -45,7 +45,7 @@ func (h *Handler) cancelled(ctx context.Context, id, buyer string) (seckill.Orde
 	if !seckill.ValidClaimID(id) {
 		return seckill.Order{}, seckill.OutboxRow{}, seckill.ErrNotFound
 	}
-	order, row, err := h.Orders.Cancel(ctx, id, buyer)
+	order, row, err := h.orders.Cancel(ctx, id, buyer)
 	if !errors.Is(err, seckill.ErrNotFound) {
 		return order, row, err
 	}
@@ -54,9 +54,9 @@ func (h *Handler) cancelled(ctx context.Context, id, buyer string) (seckill.Orde
 		return seckill.Order{}, seckill.OutboxRow{}, err
 	}
 	if claim.Status != seckill.ClaimReserved { // it was settled, so written, meanwhile
-		return h.Orders.Cancel(ctx, id, buyer)
+		return h.orders.Cancel(ctx, id, buyer)
 	}
-	return h.Orders.CancelUnwritten(ctx, accepted)
+	return h.orders.CancelUnwritten(ctx, accepted)
 }
 
 // restock gives the units back in Redis and notes that. It goes on when the
@@ -68,7 +68,7 @@ func (h *Handler) restock(ctx context.Context, row seckill.OutboxRow) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), restockTimeout)
 	defer cancel()
-	answers, err := h.Claims.Restock(ctx, row.Sale, row.Returns)
+	answers, err := h.claims.Restock(ctx, row.Sale, row.Returns)
 	if err != nil {
 		return fmt.Errorf("restock sale %s: %w", row.Sale, err)
 	}
@@ -77,7 +77,7 @@ func (h *Handler) restock(ctx context.Context, row seckill.OutboxRow) error {
 			return fmt.Errorf("restock sale %s: it is being rebuilt: %w", row.Sale, seckill.ErrUnavailable)
 		}
 	}
-	if err := h.Orders.OutboxReturned(ctx, row.ID); err != nil {
+	if err := h.orders.OutboxReturned(ctx, row.ID); err != nil {
 		return fmt.Errorf("outbox row %d: %w", row.ID, err)
 	}
 	return nil

@@ -179,10 +179,7 @@ func newShop(t *testing.T) *shop {
 		claims:   &claims{answers: []seckill.Settled{seckill.SettledDone}},
 		webhooks: webhooks,
 	}
-	s.Handler = orderhttp.New(orderhttp.Parts{
-		Orders: s.orders, Claims: s.claims, Identity: bearer{}, Provider: provider, Callbacks: webhooks,
-		Now: func() time.Time { return now },
-	})
+	s.Handler = orderhttp.New(s.orders, s.claims, bearer{}, provider, func() time.Time { return now })
 	return s
 }
 

@@ -52,35 +52,27 @@ type Provider interface {
 	Name() string
 	// Start returns the payment of an order, the same one each time.
 	Start(ctx context.Context, order seckill.Order) (payment.Started, error)
-}
-
-// Callbacks verifies the provider's messages.
-type Callbacks interface {
-	// Verify returns the id of a message, or an error if it is not genuine.
+	// Verify returns the id of a callback, or an error if it is not genuine.
 	Verify(header http.Header, body []byte) (id string, err error)
-}
-
-// Parts is what a Handler works with; all are required.
-type Parts struct {
-	Orders    Orders
-	Claims    Claims
-	Identity  Identity
-	Provider  Provider
-	Callbacks Callbacks
-	// Now is a clock for caching; what an order is goes by MySQL's clock.
-	Now func() time.Time
 }
 
 // Handler is the function's http.Handler. It is safe for concurrent use.
 type Handler struct {
-	Parts
-	sales  sales
-	routes http.Handler
+	orders   Orders
+	claims   Claims
+	identity Identity
+	provider Provider
+	sales    sales
+	routes   http.Handler
 }
 
-// New returns a Handler.
-func New(parts Parts) *Handler {
-	h := &Handler{Parts: parts, sales: sales{orders: parts.Orders, now: parts.Now}}
+// New returns a Handler. now is a clock for caching only: what an order is
+// goes by MySQL's.
+func New(orders Orders, claims Claims, identity Identity, provider Provider, now func() time.Time) *Handler {
+	h := &Handler{
+		orders: orders, claims: claims, identity: identity, provider: provider,
+		sales: sales{orders: orders, now: now},
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /orders/{id}", h.read)
 	mux.HandleFunc("POST /orders/{id}/cancel", h.cancel)

@@ -35,7 +35,7 @@ func documentOf(o seckill.Order) orderJSON {
 
 // read answers GET /orders/{id}.
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) {
-	buyer, err := h.Identity.Buyer(r)
+	buyer, err := h.identity.Buyer(r)
 	if err != nil {
 		fail(w, r, err)
 		return
@@ -71,7 +71,7 @@ func (h *Handler) orderOf(ctx context.Context, id, buyer string) (seckill.Order,
 }
 
 func (h *Handler) written(ctx context.Context, id, buyer string) (seckill.Order, error) {
-	order, now, err := h.Orders.Order(ctx, id)
+	order, now, err := h.orders.Order(ctx, id)
 	if err != nil {
 		return seckill.Order{}, err
 	}
@@ -88,7 +88,7 @@ func (h *Handler) claimOf(ctx context.Context, id, buyer string) (seckill.Accept
 	if err != nil {
 		return seckill.AcceptedClaim{}, seckill.Claim{}, err
 	}
-	accepted, claim, err := h.Claims.FindAccepted(ctx, sales, id)
+	accepted, claim, err := h.claims.FindAccepted(ctx, sales, id)
 	if errors.Is(err, seckill.ErrPending) {
 		claim.Status, err = seckill.ClaimOrdered, nil
 	}

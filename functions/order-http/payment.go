@@ -31,7 +31,7 @@ type paymentJSON struct {
 // same each time; 409 unless the order is unpaid and in time. It writes
 // nothing, so it cannot move the deadline.
 func (h *Handler) startPayment(w http.ResponseWriter, r *http.Request) {
-	buyer, err := h.Identity.Buyer(r)
+	buyer, err := h.identity.Buyer(r)
 	if err == nil {
 		err = emptyBody(w, r)
 	}
@@ -48,7 +48,7 @@ func (h *Handler) startPayment(w http.ResponseWriter, r *http.Request) {
 		conflict(w, order)
 		return
 	}
-	started, err := h.Provider.Start(r.Context(), order)
+	started, err := h.provider.Start(r.Context(), order)
 	if err != nil {
 		fail(w, r, err)
 		return
@@ -80,7 +80,7 @@ func (h *Handler) callback(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, err)
 		return
 	}
-	id, err := h.Callbacks.Verify(r.Header, body)
+	id, err := h.provider.Verify(r.Header, body)
 	if err != nil {
 		slog.WarnContext(r.Context(), "payment callback refused", "err", err)
 		problem.Write(w, problem.Problem{
@@ -108,8 +108,8 @@ func (h *Handler) callback(w http.ResponseWriter, r *http.Request) {
 }
 
 func (h *Handler) pay(w http.ResponseWriter, r *http.Request, id string, c payment.Callback) {
-	_, result, err := h.Orders.Pay(r.Context(), seckill.Payment{
-		Callback: id, Order: c.Order, Provider: h.Provider.Name(), Reference: c.Payment,
+	_, result, err := h.orders.Pay(r.Context(), seckill.Payment{
+		Callback: id, Order: c.Order, Provider: h.provider.Name(), Reference: c.Payment,
 		AmountMinor: c.AmountMinor, Currency: c.Currency,
 	})
 	switch {

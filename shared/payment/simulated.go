@@ -49,6 +49,12 @@ func absolute(raw string) bool {
 // Name is how the provider is called in records.
 func (s *Simulated) Name() string { return "simulated" }
 
+// Verify returns the id of a callback that this provider signed, else an
+// error that wraps ErrUnverified.
+func (s *Simulated) Verify(header http.Header, body []byte) (string, error) {
+	return s.webhooks.Verify(header, body)
+}
+
 // Start returns the payment of an order. It is the same payment each time.
 func (s *Simulated) Start(_ context.Context, order seckill.Order) (Started, error) {
 	t := ticket{order: order.ID, amountMinor: order.AmountMinor, currency: order.Currency}
