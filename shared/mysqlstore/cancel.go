@@ -1,10 +1,12 @@
 package mysqlstore
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"seckill/shared/seckill"
@@ -58,25 +60,38 @@ func cancel(ctx context.Context, tx *sql.Tx, id, buyer string, at time.Time) (se
 		return o.Order, none, err
 	}
 	o.Status = seckill.OrderCancelled
-	row, err := giveBack(ctx, tx, []orderRow{o}, at)
-	return o.Order, row, err
+	rows, err := giveBack(ctx, tx, []orderRow{o}, at)
+	if err != nil {
+		return o.Order, none, err
+	}
+	return o.Order, rows[0], nil
 }
 
-// giveBack returns the units of orders of one sale that have just ceased to be
-// live, and writes the outbox row that passes it on.
-func giveBack(ctx context.Context, tx *sql.Tx, orders []orderRow, at time.Time) (seckill.OutboxRow, error) {
+// giveBack returns the units of orders that have just ceased to be live, and
+// writes the outbox rows that pass it on, one for each sale. It sorts orders.
+func giveBack(ctx context.Context, tx *sql.Tx, orders []orderRow, at time.Time) ([]seckill.OutboxRow, error) {
 	if err := giveHeld(ctx, tx, orders); err != nil {
-		return seckill.OutboxRow{}, err
+		return nil, err
 	}
-	row, err := addOutbox(ctx, tx, orders, at)
-	if err != nil {
-		return row, err
+	slices.SortStableFunc(orders, func(a, b orderRow) int { return cmp.Compare(a.Sale, b.Sale) })
+	var rows []seckill.OutboxRow
+	units := map[string]int64{}
+	for first, end := 0, 0; first < len(orders); first = end {
+		for sale := orders[first].Sale; end < len(orders) && orders[end].Sale == sale; end++ {
+			units[sale] += orders[end].Quantity
+		}
+		row, err := addOutbox(ctx, tx, orders[first:end], at)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
 	}
-	var n int64
-	for _, o := range orders {
-		n += o.Quantity
+	for _, row := range rows {
+		if err := giveUnits(ctx, tx, row.Sale, units[row.Sale]); err != nil {
+			return nil, err
+		}
 	}
-	return row, giveUnits(ctx, tx, row.Sale, n)
+	return rows, nil
 }
 
 // CancelUnwritten cancels a claim whose order is not written yet: it writes

@@ -1,11 +1,9 @@
 package mysqlstore
 
 import (
-	"cmp"
 	"context"
 	"database/sql"
 	"fmt"
-	"slices"
 	"time"
 
 	"seckill/shared/seckill"
@@ -24,7 +22,7 @@ func (s *Store) ExpireDue(ctx context.Context, sizeMax int) ([]seckill.OutboxRow
 		if err != nil {
 			return err
 		}
-		due, err := lockDue(ctx, tx, at, min(sizeMax, chunkMax))
+		due, err := lockDue(ctx, tx, at, min(max(sizeMax, 0), chunkMax))
 		if err != nil {
 			return fmt.Errorf("find due orders: %w", err)
 		}
@@ -39,8 +37,9 @@ func (s *Store) ExpireDue(ctx context.Context, sizeMax int) ([]seckill.OutboxRow
 }
 
 // lockDue locks due orders, passing over those that somebody else has locked:
-// a buyer who is paying right now is not waited for. The index is named so
-// that no other rows are ever locked, whatever the table's statistics say.
+// a buyer who is paying right now is not waited for. The indexes are named
+// here and in expire so that no other rows are ever touched, whatever the
+// table's statistics say.
 func lockDue(ctx context.Context, tx *sql.Tx, at time.Time, sizeMax int) ([]orderRow, error) {
 	rows, err := tx.QueryContext(ctx, `
 		SELECT `+orderColumns+` FROM orders FORCE INDEX (orders_due)
@@ -58,8 +57,8 @@ func expire(ctx context.Context, tx *sql.Tx, due []orderRow, at time.Time) ([]se
 		ids[i] = due[i].ID
 		due[i].Status = seckill.OrderExpired
 	}
-	n, err := exec(ctx, tx, `
-		UPDATE orders SET status = ?, updated_at = ? WHERE status = ? AND id IN (`+marks(len(ids))+`)`,
+	n, err := exec(ctx, tx, "UPDATE orders FORCE INDEX (`PRIMARY`)"+`
+		SET status = ?, updated_at = ? WHERE status = ? AND id IN (`+marks(len(ids))+`)`,
 		anys(ids, string(seckill.OrderExpired), at, string(seckill.OrderUnpaid))...)
 	if err != nil {
 		return nil, err
@@ -67,19 +66,5 @@ func expire(ctx context.Context, tx *sql.Tx, due []orderRow, at time.Time) ([]se
 	if n != int64(len(ids)) {
 		return nil, errRaced
 	}
-	slices.SortStableFunc(due, func(a, b orderRow) int { return cmp.Compare(a.Sale, b.Sale) })
-	var rows []seckill.OutboxRow
-	for first := 0; first < len(due); {
-		end := first + 1
-		for end < len(due) && due[end].Sale == due[first].Sale {
-			end++
-		}
-		row, err := giveBack(ctx, tx, due[first:end], at)
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, row)
-		first = end
-	}
-	return rows, nil
+	return giveBack(ctx, tx, due, at)
 }

@@ -23,7 +23,7 @@ func heldUnits(ctx context.Context, tx *sql.Tx, sale seckill.Sale, buyers []stri
 	}
 	query := `SELECT buyer, units FROM holdings WHERE sale = ? AND buyer IN (`
 	if sale.Limit == 1 {
-		query = `SELECT buyer, live_key FROM orders WHERE sale = ? AND live_key = 1 AND buyer IN (`
+		query = `SELECT buyer, live_key FROM orders FORCE INDEX (orders_live) WHERE sale = ? AND live_key = 1 AND buyer IN (`
 	}
 	rows, err := tx.QueryContext(ctx, query+marks(len(buyers))+`)`, anys(buyers, sale.ID)...)
 	_, err = all(rows, err, func(row scanner) (struct{}, error) {

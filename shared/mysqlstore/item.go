@@ -99,7 +99,7 @@ func missing(err error) error {
 func (s *Store) Items(ctx context.Context, limit int) ([]seckill.Item, error) {
 	var items []seckill.Item
 	err := s.retry(ctx, func(ctx context.Context) (err error) {
-		rows, err := s.db.QueryContext(ctx, `SELECT `+itemColumns+` FROM items ORDER BY sku LIMIT ?`, limit)
+		rows, err := s.db.QueryContext(ctx, `SELECT `+itemColumns+` FROM items ORDER BY sku LIMIT ?`, max(limit, 0))
 		items, err = all(rows, err, scanItem)
 		return err
 	})

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -81,26 +82,46 @@ func (n note) spell(orders map[string]orderRow) seckill.OutboxRow {
 	return row
 }
 
-// row reads the note's orders and writes it out.
-func (n note) row(ctx context.Context, q querier) (seckill.OutboxRow, error) {
+// ids lists the note's orders; some may be listed twice.
+func (n note) ids() []string {
 	ids := slices.Clone(n.returns)
 	for _, more := range n.announce {
 		ids = append(ids, more...)
 	}
-	slices.Sort(ids)
-	ids = slices.Compact(ids)
-	if len(ids) == 0 {
-		return n.spell(nil), nil
-	}
-	orders, err := ordersByID(ctx, q, ids)
-	if err != nil {
-		return seckill.OutboxRow{}, err
-	}
-	return n.spell(orders), nil
+	return ids
 }
 
+// spellAll writes notes out in their order, up to outboxOrdersMax orders.
+func spellAll(ctx context.Context, q querier, notes []note) ([]seckill.OutboxRow, error) {
+	var ids []string
+	for i, n := range notes {
+		if ids = append(ids, n.ids()...); len(ids) > outboxOrdersMax {
+			notes = notes[:i+1]
+			break
+		}
+	}
+	slices.Sort(ids)
+	orders := map[string]orderRow{}
+	for chunk := range slices.Chunk(slices.Compact(ids), chunkMax) {
+		part, err := ordersByID(ctx, q, chunk)
+		if err != nil {
+			return nil, fmt.Errorf("read orders: %w", err)
+		}
+		maps.Copy(orders, part)
+	}
+	rows := make([]seckill.OutboxRow, len(notes))
+	for i, n := range notes {
+		rows[i] = n.spell(orders)
+	}
+	return rows, nil
+}
+
+// outboxOrdersMax bounds the orders that one Outbox call spells out.
+const outboxOrdersMax = 10_000
+
 // Outbox lists the rows after the id after that are at least minAge old by
-// MySQL's clock, in the order of their ids, at most sizeMax. A sweep starts
+// MySQL's clock, in the order of their ids, at most sizeMax and fewer if they
+// are of very many orders; none means that there are no more. A sweep starts
 // from 0 each time: a row with a lower id may be committed later than one with
 // a higher.
 func (s *Store) Outbox(ctx context.Context, after int64, sizeMax int, minAge time.Duration) ([]seckill.OutboxRow, error) {
@@ -112,20 +133,13 @@ func (s *Store) Outbox(ctx context.Context, after int64, sizeMax int, minAge tim
 		}
 		rows, err := s.db.QueryContext(ctx, `
 			SELECT id, sale, returns, announce, created_at FROM outbox
-			WHERE id > ? AND created_at <= ? ORDER BY id LIMIT ?`, after, at.Add(-minAge), sizeMax)
+			WHERE id > ? AND created_at <= ? ORDER BY id LIMIT ?`, after, at.Add(-minAge), max(sizeMax, 0))
 		notes, err := all(rows, err, scanNote)
 		if err != nil {
 			return err
 		}
-		list = list[:0]
-		for _, n := range notes {
-			row, err := n.row(ctx, s.db)
-			if err != nil {
-				return fmt.Errorf("row %d: %w", n.id, err)
-			}
-			list = append(list, row)
-		}
-		return nil
+		list, err = spellAll(ctx, s.db, notes)
+		return err
 	})
 	if err != nil {
 		return nil, fmt.Errorf("outbox after %d: %w", after, err)

@@ -68,7 +68,8 @@ type page struct {
 
 func (p page) read(ctx context.Context, tx *sql.Tx) ([]seckill.Order, error) {
 	rows, err := tx.QueryContext(ctx, `
-		SELECT `+orderColumns+` FROM orders WHERE sale = ? AND status = ? AND id > ? ORDER BY id LIMIT ?`,
+		SELECT `+orderColumns+` FROM orders FORCE INDEX (orders_sale)
+		WHERE sale = ? AND status = ? AND id > ? ORDER BY id LIMIT ?`,
 		p.sale, string(p.status), p.after, p.size)
 	return all(rows, err, func(row scanner) (seckill.Order, error) {
 		o, err := scanOrder(row)
