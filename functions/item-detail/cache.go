@@ -64,6 +64,9 @@ func weight(_ string, e entry) uint32 {
 func (c *cache) get(ctx context.Context, key string) (entry, time.Time, error) {
 	e, err := c.local.Get(ctx, key, c.loader)
 	now := c.now()
+	if errors.Is(err, errTooManyUnknown) {
+		return c.guessed(ctx, key)
+	}
 	if err != nil {
 		return entry{}, now, c.failed(key, err)
 	}
@@ -83,6 +86,25 @@ func (c *cache) get(ctx context.Context, key string) (entry, time.Time, error) {
 	return e, c.now(), nil
 }
 
+// guessed answers one guess too many from the list of items, which is one
+// reading a second however many SKUs are guessed. It knows nothing of items
+// beyond its end.
+func (c *cache) guessed(ctx context.Context, key string) (entry, time.Time, error) {
+	list, now, err := c.get(ctx, listKey)
+	if err != nil {
+		return entry{}, now, err
+	}
+	if _, exists := list.holds(seckill.EventItemChanged, key); exists {
+		c.loader.heardOf.Set(key, now)
+		e, err := c.local.Get(ctx, key, c.loader)
+		return e, c.now(), c.failed(key, err)
+	}
+	if len(list.details) < itemsMax {
+		return entry{}, now, c.failed(key, otter.ErrNotFound)
+	}
+	return entry{}, now, errTooManyUnknown
+}
+
 func (c *cache) failed(key string, err error) error {
 	if errors.Is(err, otter.ErrNotFound) {
 		return fmt.Errorf("item %s: %w", key, seckill.ErrNotFound)
@@ -96,6 +118,7 @@ func (c *cache) failed(key string, err error) error {
 func (c *cache) changed(kind seckill.EventType, id string, version int64) {
 	if kind == seckill.EventItemChanged {
 		c.loader.absent.Invalidate(id)
+		c.loader.heardOf.Set(id, c.now())
 	}
 	known := false
 	for key, e := range c.local.All() {

@@ -248,26 +248,53 @@ func TestGuessedIDsAreLimitedAndFillNothing(t *testing.T) {
 	w.source.put(phone(1))
 	h := w.replica(t)
 	wantName(t, h, "Phone 1")
-	refused := 0
 	for i := range 1000 { // in one second
 		w.clock.pass(time.Millisecond)
-		switch a := get(h, fmt.Sprint("/items/guess-", i)); a.status {
-		case http.StatusNotFound:
-		case http.StatusTooManyRequests:
-			refused++
-			if a.header.Get("Retry-After") == "" {
-				t.Fatal("no Retry-After")
-			}
-		default:
-			t.Fatalf("answer %d", a.status)
+		if a := get(h, fmt.Sprint("/items/guess-", i)); a.status != http.StatusNotFound {
+			t.Fatalf("answer %d %s", a.status, a.body)
 		}
 	}
-	if reads := w.source.count(); reads > 100 || refused < 900 {
-		t.Errorf("MySQL was read %d times, %d guesses were refused", reads, refused)
+	if reads := w.source.count(); reads > 100 {
+		t.Errorf("MySQL was read %d times", reads)
 	}
 	if len(w.shared.copies) != 1 {
 		t.Errorf("Redis holds %d copies", len(w.shared.copies))
 	}
 	wantName(t, h, "Phone 1")
 	wantName(t, w.replica(t), "Phone 1")
+}
+
+// fill makes more items than the list shows.
+func (w *world) fill() {
+	for i := range 150 {
+		item := phone(int64(i + 1))
+		item.SKU = fmt.Sprintf("item-%03d", i)
+		w.source.put(item)
+	}
+}
+
+func TestGuessesAreRefusedWhenTheListIsNotAll(t *testing.T) {
+	t.Parallel()
+	w := newWorld()
+	w.fill()
+	h := w.replica(t)
+	refused := 0
+	for i := range 1000 {
+		a := get(h, fmt.Sprint("/items/guess-", i))
+		if a.status == http.StatusTooManyRequests && a.header.Get("Retry-After") != "" {
+			refused++
+		}
+	}
+	if reads := w.source.count(); reads > 100 || refused < 900 {
+		t.Errorf("MySQL was read %d times, %d guesses were refused", reads, refused)
+	}
+	for sku, want := range map[string]int{"item-001": 200, "item-149": 429} { // listed, and not
+		if a := get(h, "/items/"+sku); a.status != want {
+			t.Errorf("%s: %d, want %d", sku, a.status, want)
+		}
+	}
+	h.Changed(seckill.EventItemChanged, "item-149", 1)
+	if a := get(h, "/items/item-149"); a.status != http.StatusOK {
+		t.Errorf("an item that was told of: %d", a.status)
+	}
 }

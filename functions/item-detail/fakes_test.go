@@ -78,7 +78,7 @@ func (s *source) ItemWithSales(ctx context.Context, sku string, _ int) (seckill.
 	return item, sales, err
 }
 
-func (s *source) Items(context.Context, int) ([]seckill.Item, error) {
+func (s *source) Items(_ context.Context, limit int) ([]seckill.Item, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.reads++
@@ -87,7 +87,7 @@ func (s *source) Items(context.Context, int) ([]seckill.Item, error) {
 		items = append(items, item)
 	}
 	slices.SortFunc(items, func(a, b seckill.Item) int { return int(a.Version - b.Version) })
-	return items, s.err
+	return items[:min(len(items), limit)], s.err
 }
 
 func (s *source) SalesOf(_ context.Context, skus []string) ([]seckill.Sale, error) {

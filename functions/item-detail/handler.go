@@ -47,19 +47,19 @@ type Handler struct {
 
 // New returns a Handler that tells the time by now.
 func New(config Config, source Source, shared Shared, now func() time.Time) (*Handler, error) {
-	absent, err := otter.New(&otter.Options[string, time.Time]{
-		MaximumSize:      absentMax,
-		ExpiryCalculator: otter.ExpiryWriting[string, time.Time](absentFor),
-		Clock:            newClock(now),
-	})
+	absent, err := newMemory(absentFor, now)
 	if err != nil {
-		return nil, fmt.Errorf("cache of unknown items: %w", err)
+		return nil, err
+	}
+	heardOf, err := newMemory(heardFor, now)
+	if err != nil {
+		return nil, err
 	}
 	sharedGate := &gate{name: "redis", now: now}
 	cache, err := newCache(&loader{
 		source: source, shared: shared, config: config, now: now,
 		sourceGate: &gate{name: "mysql", now: now}, sharedGate: sharedGate,
-		absent: absent, unknown: &bucket{burst: unknownBurst, perSecond: unknownPerSecond},
+		absent: absent, heardOf: heardOf, unknown: &bucket{burst: unknownBurst, perSecond: unknownPerSecond},
 		reads: make(chan struct{}, readsMax),
 	}, config.CacheBytesMax)
 	if err != nil {
@@ -67,6 +67,19 @@ func New(config Config, source Source, shared Shared, now func() time.Time) (*Ha
 	}
 	stocks := &stockReader{shared: shared, gate: sharedGate, timeout: config.SharedTimeout, now: now}
 	return &Handler{cache: cache, stocks: stocks}, nil
+}
+
+// newMemory returns a bounded memory of SKUs and instants.
+func newMemory(keep time.Duration, now func() time.Time) (*otter.Cache[string, time.Time], error) {
+	memory, err := otter.New(&otter.Options[string, time.Time]{
+		MaximumSize:      absentMax,
+		ExpiryCalculator: otter.ExpiryWriting[string, time.Time](keep),
+		Clock:            newClock(now),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("memory of SKUs: %w", err)
+	}
+	return memory, nil
 }
 
 // Changed tells the Handler that an item or a sale is at version now; with an

@@ -177,6 +177,11 @@ func TestRedisAndMySQLComeAndGo(t *testing.T) {
 	s.load()
 	s.eventually(h, `"stock":2`)
 
+	testenv.Eventually(t, 20*time.Second, func() error { // the next check puts the copy back
+		get(h[0], "/items/"+s.item.SKU)
+		_, _, err := s.redis.CachedItem(context.Background(), s.item.SKU)
+		return err
+	})
 	mysqlServer.Kill()
 	s.eventually(h, `"name":"Phone 1"`, `"stock":2`)
 	s.eventually([]http.Handler{s.replica()}, `"name":"Phone 1"`, `"stock":2`) // from the copy in Redis

@@ -32,8 +32,11 @@ const (
 	// absentFor is how long an unknown SKU is remembered, absentMax how many.
 	absentFor = time.Second
 	absentMax = 10_000
+	// heardFor is how long a SKU is no guess after it was told of.
+	heardFor = time.Minute
 	// Of unknown SKUs, unknownBurst are looked up at once, then
-	// unknownPerSecond; more are refused with "too many".
+	// unknownPerSecond; for more the list of items must do, and what that
+	// does not settle is refused with "too many".
 	unknownBurst     = 50
 	unknownPerSecond = 20
 	// readsMax bounds the readings of MySQL at one time.
@@ -54,7 +57,9 @@ type loader struct {
 	sourceGate *gate
 	sharedGate *gate
 	// absent holds SKUs MySQL did not know, and when it was asked.
-	absent  *otter.Cache[string, time.Time]
+	absent *otter.Cache[string, time.Time]
+	// heardOf holds SKUs that are no guesses, and when they were told.
+	heardOf *otter.Cache[string, time.Time]
 	unknown *bucket
 	reads   chan struct{}
 }
@@ -84,7 +89,7 @@ func (l *loader) fetch(ctx context.Context, key string, old *entry) (entry, erro
 	if fromCopy {
 		old = &entry{document: copied.document, checkedAt: began.Add(-copied.age)}
 	}
-	release, err := l.slot(ctx, key != listKey && old == nil)
+	release, err := l.slot(ctx, old == nil && l.isGuess(key))
 	if err != nil {
 		return entry{}, err
 	}
@@ -105,6 +110,12 @@ func (l *loader) fetch(ctx context.Context, key string, old *entry) (entry, erro
 		l.writeCopy(ctx, read, copied, began)
 	}
 	return e, nil
+}
+
+// isGuess reports whether nobody has said that the item exists.
+func (l *loader) isGuess(key string) bool {
+	_, told := l.heardOf.GetIfPresent(key)
+	return key != listKey && !told
 }
 
 // slot waits for one of readsMax places to read MySQL from. A guess, that is
