@@ -101,7 +101,7 @@ func (o *orders) SalesToPrepare(context.Context, time.Duration) ([]seckill.Sale,
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.sales++
-	return []seckill.Sale{{ID: "june"}}, o.err
+	return []seckill.Sale{{ID: "june", Epoch: 1}, {ID: "july"}}, o.err
 }
 
 // claims is a Redis that answers what a test sets.
@@ -110,6 +110,7 @@ type claims struct {
 	claim    seckill.Claim // the only one, none if its ID is empty
 	err      error
 	answers  []seckill.Settled
+	lost     bool // Redis does not hold the sale
 	restocks []seckill.Return
 	asked    []string // in which sales
 	onFind   func()
@@ -126,6 +127,18 @@ func (c *claims) FindAccepted(_ context.Context, sales []string, id string) (sec
 		return seckill.AcceptedClaim{}, seckill.Claim{}, seckill.ErrNotFound
 	}
 	return seckill.AcceptedClaim{Claim: c.claim.ID, Sale: "june", Buyer: c.claim.Buyer, Quantity: 1}, c.claim, c.err
+}
+
+func (c *claims) Stocks(_ context.Context, sales []string) (map[string]int64, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	stocks := map[string]int64{}
+	for _, sale := range sales {
+		if !c.lost {
+			stocks[sale] = 0
+		}
+	}
+	return stocks, c.err
 }
 
 func (c *claims) Restock(_ context.Context, _ string, returns []seckill.Return) ([]seckill.Settled, error) {

@@ -38,6 +38,9 @@ type Claims interface {
 	// knows it; the AcceptedClaim is set while the claim is reserved;
 	// ErrPending, with the claim, if it was settled while looking.
 	FindAccepted(ctx context.Context, sales []string, id string) (seckill.AcceptedClaim, seckill.Claim, error)
+	// Stocks returns the stock of those sales that Redis holds whole: loaded,
+	// and not being rebuilt.
+	Stocks(ctx context.Context, sales []string) (map[string]int64, error)
 	Restock(ctx context.Context, sale string, returns []seckill.Return) ([]seckill.Settled, error)
 }
 

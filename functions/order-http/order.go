@@ -3,6 +3,7 @@ package orderhttp
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -82,20 +83,40 @@ func (h *Handler) written(ctx context.Context, id, buyer string) (seckill.Order,
 }
 
 // claimOf returns the buyer's claim; the AcceptedClaim is set while its status
-// is reserved. seckill.ErrNotFound also for another buyer's.
+// is reserved. seckill.ErrNotFound also for another buyer's;
+// seckill.ErrUnavailable if Redis may have lost the claim, whose event may yet
+// be on its way.
 func (h *Handler) claimOf(ctx context.Context, id, buyer string) (seckill.AcceptedClaim, seckill.Claim, error) {
-	sales, err := h.sales.ids(ctx)
+	sales, err := h.sales.list(ctx)
 	if err != nil {
 		return seckill.AcceptedClaim{}, seckill.Claim{}, err
 	}
-	accepted, claim, err := h.claims.FindAccepted(ctx, sales, id)
+	accepted, claim, err := h.claims.FindAccepted(ctx, sales.ids, id)
 	if errors.Is(err, seckill.ErrPending) {
 		claim.Status, err = seckill.ClaimOrdered, nil
 	}
-	if err == nil && claim.Buyer != buyer {
-		err = seckill.ErrNotFound
+	if err == nil && claim.Buyer != buyer || errors.Is(err, seckill.ErrNotFound) {
+		err = h.trusted(ctx, sales.built)
+		if err == nil {
+			err = seckill.ErrNotFound
+		}
 	}
 	return accepted, claim, err
+}
+
+// trusted returns seckill.ErrUnavailable unless Redis holds every sale, none
+// being rebuilt: only then is a claim it does not know no claim.
+func (h *Handler) trusted(ctx context.Context, sales []string) error {
+	whole, err := h.claims.Stocks(ctx, sales)
+	if err != nil {
+		return err
+	}
+	for _, sale := range sales {
+		if _, ok := whole[sale]; !ok {
+			return fmt.Errorf("sale %s is not whole in redis: %w", sale, seckill.ErrUnavailable)
+		}
+	}
+	return nil
 }
 
 const (
@@ -112,13 +133,20 @@ type sales struct {
 	now    func() time.Time
 
 	mu     sync.Mutex
-	known  []string
+	known  saleIDs
 	readAt time.Time
 }
 
-// ids returns the sales; who comes while they are read waits for the same
+// saleIDs are the sales that may have claims; those that were built in Redis
+// before are there unless it lost them.
+type saleIDs struct {
+	ids   []string
+	built []string
+}
+
+// list returns the sales; who comes while they are read waits for the same
 // reading. An old list is better than none.
-func (s *sales) ids(ctx context.Context) ([]string, error) {
+func (s *sales) list(ctx context.Context) (saleIDs, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now()
@@ -130,13 +158,16 @@ func (s *sales) ids(ctx context.Context) ([]string, error) {
 	list, err := s.orders.SalesToPrepare(ctx, salesAhead)
 	if err != nil {
 		if s.readAt.IsZero() {
-			return nil, err
+			return saleIDs{}, err
 		}
 		return s.known, nil
 	}
-	known := make([]string, len(list))
-	for i, sale := range list {
-		known[i] = sale.ID
+	var known saleIDs
+	for _, sale := range list {
+		known.ids = append(known.ids, sale.ID)
+		if sale.Epoch > 0 {
+			known.built = append(known.built, sale.ID)
+		}
 	}
 	s.known, s.readAt = known, now
 	return known, nil
