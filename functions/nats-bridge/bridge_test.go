@@ -95,7 +95,12 @@ func TestBatchIsBoundedInEventsAndBytes(t *testing.T) {
 func TestLongPostIsKeptAlive(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
-	to := newTarget(t, func(http.ResponseWriter, *http.Request, []events.Event) { <-release })
+	to := newTarget(t, func(_ http.ResponseWriter, r *http.Request, _ []events.Event) {
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
 	c := config(to.URL)
 	c.AckWait, c.PostTimeout = 1500*time.Millisecond, 1400*time.Millisecond
 	all := messages(1)

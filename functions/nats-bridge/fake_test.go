@@ -17,7 +17,7 @@ import (
 	"seckill/shared/testenv"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute
 
 func eventually(t *testing.T, what string, done func() bool) {
 	t.Helper()
@@ -180,8 +180,8 @@ func verdicts(f func(e events.Event) seckill.Verdict) func(http.ResponseWriter, 
 
 func config(url string) natsbridge.Config {
 	return natsbridge.Config{
-		TargetURL: url, BatchMax: 256, PostsInFlight: 4, PostTimeout: 2 * time.Second,
-		DrainTimeout: 10 * time.Second, AckWait: ackWait,
+		TargetURL: url, BatchMax: 256, PostsInFlight: 4, PostTimeout: 25 * time.Second,
+		DrainTimeout: 10 * time.Second, AckWait: 30 * time.Second,
 	}
 }
 

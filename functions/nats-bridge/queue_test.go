@@ -57,12 +57,14 @@ func (c *consumer) count() int {
 	return len(c.applied)
 }
 
-// ackWait is short, for what is lost with a connection comes again after it.
-const ackWait = 3 * time.Second
-
 func openQueue(tb testing.TB, url string) *natsqueue.Queue {
 	tb.Helper()
-	q, err := natsqueue.Open(natsqueue.Config{URL: url, AckWait: ackWait})
+	return openQueueWith(tb, natsqueue.Config{URL: url})
+}
+
+func openQueueWith(tb testing.TB, c natsqueue.Config) *natsqueue.Queue {
+	tb.Helper()
+	q, err := natsqueue.Open(c)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -242,8 +244,11 @@ func TestStreamAndConsumerDeletedUnderTheBridge(t *testing.T) {
 func TestBrokerKilledUnderTheBridge(t *testing.T) {
 	t.Parallel()
 	server := testenv.NATSOwn(t)
-	q, to := openQueue(t, server.URL), newConsumer(t)
-	start(t, config(to.URL), q.Claims())
+	// What is on its way when the broker dies comes again after the ack wait.
+	q, to := openQueueWith(t, natsqueue.Config{URL: server.URL, AckWait: 3 * time.Second}), newConsumer(t)
+	c := config(to.URL)
+	c.AckWait, c.PostTimeout = 3*time.Second, 2*time.Second
+	start(t, c, q.Claims())
 	for round := range 2 {
 		publish(t, q, claims(round*500, 500))
 		server.Kill()

@@ -84,6 +84,11 @@ func TestClaimEventComesBack(t *testing.T) {
 	if got, err := e.Claim(); err != nil || got != claim() {
 		t.Errorf("claim is %+v (%v), want %+v", got, err, claim())
 	}
+	there := claim()
+	there.AcceptedAt = there.AcceptedAt.In(acceptedAt.Location())
+	if got, want := events.AppendClaim(nil, there, ""), events.AppendClaim(nil, claim(), ""); string(got) != string(want) {
+		t.Errorf("elsewhere the event is\n%s, not\n%s", got, want)
+	}
 }
 
 func TestStrangeTextIsQuoted(t *testing.T) {

@@ -52,17 +52,26 @@ func TestChangeIsHeardByEveryReplica(t *testing.T) {
 	}
 }
 
+// hear is what is heard next.
+func hear(t *testing.T, ear <-chan heard) heard {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	select {
+	case got := <-ear:
+		return got
+	case <-ctx.Done():
+		t.Fatalf("nothing is heard within %s", patience)
+		return heard{}
+	}
+}
+
 // next is what is heard of a change, past what may be said at connecting.
 func next(t *testing.T, ear <-chan heard) heard {
 	t.Helper()
 	for {
-		select {
-		case got := <-ear:
-			if got != (heard{}) {
-				return got
-			}
-		case <-t.Context().Done():
-			return heard{}
+		if got := hear(t, ear); got != (heard{}) {
+			return got
 		}
 	}
 }
@@ -82,7 +91,7 @@ func TestReconnectSaysAnythingMayHaveChanged(t *testing.T) {
 		t.Error("a change was told to nobody")
 	}
 	server.Start()
-	if got := <-ear; got != (heard{}) {
+	if got := hear(t, ear); got != (heard{}) {
 		t.Errorf("heard %+v, want that anything may have changed", got)
 	}
 	eventually(t, "connected again", func() bool {
@@ -101,7 +110,7 @@ func TestUnreadableChangeMayBeAnything(t *testing.T) {
 	if err := raw(t, url).Conn().Publish("seckill.changed.phone-1", []byte("?")); err != nil {
 		t.Fatal(err)
 	}
-	if got := <-ear; got != (heard{}) {
+	if got := hear(t, ear); got != (heard{}) {
 		t.Errorf("heard %+v", got)
 	}
 }

@@ -13,9 +13,9 @@ import (
 // ClaimsHead returns the last sequence of stream CLAIMS; 0 if it never had a
 // claim.
 func (q *Queue) ClaimsHead(ctx context.Context) (uint64, error) {
-	stream, err := q.js.Stream(ctx, StreamClaims)
+	stream, err := q.stream(ctx, StreamClaims)
 	if err != nil {
-		return 0, fmt.Errorf("look at stream %s: %w", StreamClaims, err)
+		return 0, err
 	}
 	return stream.CachedInfo().State.LastSeq, nil
 }
@@ -24,9 +24,9 @@ func (q *Queue) ClaimsHead(ctx context.Context) (uint64, error) {
 // good: acknowledged or parked. It is so, too, when the stream was created
 // again and knows no seq: what it held then is lost, not in flight.
 func (q *Queue) ClaimsApplied(ctx context.Context, seq uint64) (bool, error) {
-	stream, err := q.js.Stream(ctx, StreamClaims)
+	stream, err := q.stream(ctx, StreamClaims)
 	if err != nil {
-		return false, fmt.Errorf("look at stream %s: %w", StreamClaims, err)
+		return false, err
 	}
 	info := stream.CachedInfo()
 	if info.State.Msgs == 0 || info.State.LastSeq < seq || info.State.FirstSeq > seq {
@@ -35,9 +35,9 @@ func (q *Queue) ClaimsApplied(ctx context.Context, seq uint64) (bool, error) {
 	if info.Config.Retention == jetstream.WorkQueuePolicy {
 		return false, nil // it still holds a claim at or before seq
 	}
-	consumer, err := stream.Consumer(ctx, Consumer)
+	consumer, err := q.consumer(ctx)
 	if err != nil {
-		return false, fmt.Errorf("look at consumer %s: %w", Consumer, err)
+		return false, err
 	}
 	return consumer.CachedInfo().AckFloor.Stream >= seq, nil
 }
@@ -45,9 +45,9 @@ func (q *Queue) ClaimsApplied(ctx context.Context, seq uint64) (bool, error) {
 // Backlog counts the claims not yet delivered, and those delivered but not yet
 // answered (waiting for their next try included).
 func (q *Queue) Backlog(ctx context.Context) (pending, ackPending uint64, err error) {
-	consumer, err := q.js.Consumer(ctx, StreamClaims, Consumer)
+	consumer, err := q.consumer(ctx)
 	if err != nil {
-		return 0, 0, fmt.Errorf("look at consumer %s: %w", Consumer, err)
+		return 0, 0, err
 	}
 	info := consumer.CachedInfo()
 	return info.NumPending, uint64(info.NumAckPending), nil
@@ -57,7 +57,7 @@ func (q *Queue) Backlog(ctx context.Context) (pending, ackPending uint64, err er
 // goroutines.
 type Subscription struct {
 	q        *Queue
-	consumer atomic.Pointer[jetstream.Consumer] // nil when it must be looked up
+	consumer atomic.Pointer[jetstream.Consumer] // nil until it was found; it goes by name
 }
 
 // Claims subscribes to stream CLAIMS; it asks the broker nothing yet.
@@ -77,7 +77,6 @@ func (s *Subscription) Fetch(ctx context.Context, sizeMax int, wait time.Duratio
 	if err == nil || len(found) > 0 { // an error after the first is met again next time
 		return found, nil
 	}
-	s.consumer.Store(nil)
 	if vanished(err) {
 		if healErr := s.q.heal(ctx); healErr != nil {
 			err = errors.Join(err, healErr)
@@ -107,9 +106,9 @@ func (s *Subscription) lookUp(ctx context.Context) (jetstream.Consumer, error) {
 	if known := s.consumer.Load(); known != nil {
 		return *known, nil
 	}
-	consumer, err := s.q.js.Consumer(ctx, StreamClaims, Consumer)
+	consumer, err := s.q.consumer(ctx)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // Fetch says what was being done
+		return nil, err
 	}
 	s.consumer.Store(&consumer)
 	return consumer, nil

@@ -31,9 +31,9 @@ type Dead struct {
 
 // Dead lists at most limit parked messages, oldest first.
 func (q *Queue) Dead(ctx context.Context, limit int) ([]Dead, error) {
-	stream, err := q.js.Stream(ctx, StreamDead)
+	stream, err := q.stream(ctx, StreamDead)
 	if err != nil {
-		return nil, fmt.Errorf("look at stream %s: %w", StreamDead, err)
+		return nil, err
 	}
 	var found []Dead
 	for seq := uint64(1); len(found) < limit; {
@@ -65,9 +65,9 @@ func dead(msg *jetstream.RawStreamMsg) Dead {
 // it. Twice at once is stored once. ErrNotFound: there is no such message;
 // ErrConflict: it is not whole.
 func (q *Queue) Resend(ctx context.Context, seq uint64) error {
-	stream, err := q.js.Stream(ctx, StreamDead)
+	stream, err := q.stream(ctx, StreamDead)
 	if err != nil {
-		return fmt.Errorf("look at stream %s: %w", StreamDead, err)
+		return err
 	}
 	raw, err := stream.GetMsg(ctx, seq)
 	if err != nil {
@@ -96,7 +96,7 @@ func (q *Queue) Resend(ctx context.Context, seq uint64) error {
 
 // DropDead deletes the parked message seq; ErrNotFound if there is none.
 func (q *Queue) DropDead(ctx context.Context, seq uint64) error {
-	stream, err := q.js.Stream(ctx, StreamDead)
+	stream, err := q.stream(ctx, StreamDead)
 	if err == nil {
 		_, err = stream.GetMsg(ctx, seq) // deleting what is not there has many errors
 	}

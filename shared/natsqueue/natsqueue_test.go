@@ -15,11 +15,14 @@ import (
 )
 
 // patience bounds every wait for something that happens in the background.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // open opens a queue with its streams in place.
 func open(t *testing.T, config natsqueue.Config) *natsqueue.Queue {
 	t.Helper()
+	if config.PublishTimeout == 0 {
+		config.PublishTimeout = patience // the machine may be busy
+	}
 	q, err := natsqueue.Open(config)
 	if err != nil {
 		t.Fatal(err)

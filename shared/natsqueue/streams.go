@@ -170,6 +170,30 @@ func (q *Queue) heal(ctx context.Context) error {
 	return err
 }
 
+// stream looks at a stream as it is now, created if it has vanished.
+func (q *Queue) stream(ctx context.Context, name string) (jetstream.Stream, error) {
+	stream, err := q.js.Stream(ctx, name)
+	if vanished(err) && q.heal(ctx) == nil {
+		stream, err = q.js.Stream(ctx, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at stream %s: %w", name, err)
+	}
+	return stream, nil
+}
+
+// consumer looks at the consumer as it is now, created if it has vanished.
+func (q *Queue) consumer(ctx context.Context) (jetstream.Consumer, error) {
+	consumer, err := q.js.Consumer(ctx, StreamClaims, Consumer)
+	if vanished(err) && q.heal(ctx) == nil {
+		consumer, err = q.js.Consumer(ctx, StreamClaims, Consumer)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at consumer %s: %w", Consumer, err)
+	}
+	return consumer, nil
+}
+
 // vanished reports whether err means that a stream or the consumer is gone.
 func vanished(err error) bool {
 	for _, gone := range []error{

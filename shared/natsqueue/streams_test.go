@@ -112,6 +112,29 @@ func TestPingCreatesWhatIsMissing(t *testing.T) {
 	}
 }
 
+// Whoever asks about a stream that vanished finds it created again.
+func TestLookingCreatesWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	url := testenv.NATS(t)
+	q := open(t, natsqueue.Config{URL: url})
+	for name, look := range map[string]func() error{
+		natsqueue.StreamDead:   func() error { _, err := q.Dead(t.Context(), 1); return err },
+		natsqueue.StreamClaims: func() error { _, err := q.ClaimsHead(t.Context()); return err },
+	} {
+		if err := raw(t, url).DeleteStream(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, name+" is there", func() bool { return look() == nil })
+	}
+	if err := raw(t, url).DeleteConsumer(t.Context(), natsqueue.StreamClaims, natsqueue.Consumer); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the consumer is there", func() bool {
+		_, _, err := q.Backlog(t.Context())
+		return err == nil
+	})
+}
+
 // The queue opens while the broker is away, and a broker that comes back
 // without its streams has them again with no call of ours.
 func TestStreamsComeBackWithTheBroker(t *testing.T) {
