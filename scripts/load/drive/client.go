@@ -4,6 +4,7 @@
 package drive
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -56,8 +57,9 @@ type Call struct {
 	Buyer int64
 	// Headers are sent in addition.
 	Headers [][2]string
-	// Body is sent as application/json unless it is nil.
+	// Body is sent unless it is nil, as Type or else as application/json.
 	Body []byte
+	Type string
 }
 
 // Nobody stands for a request without a buyer.
@@ -100,7 +102,7 @@ func (s *Session) Do(call *Call) (int, error) {
 		h.Set(pair[0], pair[1])
 	}
 	if call.Body != nil {
-		h.SetContentType("application/json")
+		h.SetContentType(cmp.Or(call.Type, "application/json"))
 		s.req.SetBodyRaw(call.Body)
 	}
 	if err := s.client.host.Do(s.req, s.resp); err != nil {
