@@ -21,21 +21,29 @@ type note struct {
 	at       time.Time
 }
 
-// addOutbox notes that orders of one sale, at most chunkMax, have just entered
+// newNote says that orders of one sale, at most chunkMax, have just entered
 // their states: it is to be announced, and cancelled and expired orders return
 // their units.
-func addOutbox(ctx context.Context, tx *sql.Tx, orders []orderRow, at time.Time) (seckill.OutboxRow, error) {
+func newNote(orders []orderRow, at time.Time) note {
 	n := note{sale: orders[0].Sale, returns: []string{}, announce: map[seckill.OrderStatus][]string{}, at: at}
-	byID := make(map[string]orderRow, len(orders))
 	for _, o := range orders {
-		byID[o.ID] = o
 		n.announce[o.Status] = append(n.announce[o.Status], o.ID)
 		if o.Status == seckill.OrderCancelled || o.Status == seckill.OrderExpired {
 			n.returns = append(n.returns, o.ID)
 		}
 	}
+	return n
+}
+
+// addOutbox writes the note of orders of one sale and returns it spelled out.
+func addOutbox(ctx context.Context, tx *sql.Tx, orders []orderRow, at time.Time) (seckill.OutboxRow, error) {
+	n := newNote(orders, at)
 	if err := n.insert(ctx, tx); err != nil {
-		return seckill.OutboxRow{}, fmt.Errorf("write outbox: %w", err)
+		return seckill.OutboxRow{}, err
+	}
+	byID := make(map[string]orderRow, len(orders))
+	for _, o := range orders {
+		byID[o.ID] = o
 	}
 	return n.spell(byID), nil
 }
@@ -53,10 +61,10 @@ func (n *note) insert(ctx context.Context, tx *sql.Tx) error {
 	result, err := tx.ExecContext(ctx, `INSERT INTO outbox (sale, returns, announce, created_at) VALUES (?, ?, ?, ?)`,
 		n.sale, string(returns), string(announce), n.at)
 	if err != nil {
-		return fmt.Errorf("execute: %w", err)
+		return fmt.Errorf("write outbox: %w", err)
 	}
 	if n.id, err = result.LastInsertId(); err != nil {
-		return fmt.Errorf("read id: %w", err)
+		return fmt.Errorf("read the outbox row's id: %w", err)
 	}
 	return nil
 }
@@ -150,15 +158,15 @@ func (s *Store) Outbox(ctx context.Context, after int64, sizeMax int, minAge tim
 // ReturnsPending reports whether units of a sale wait in the outbox to be
 // given back in Redis.
 func (s *Store) ReturnsPending(ctx context.Context, sale string) (bool, error) {
-	var n int64
+	var pending bool
 	err := s.retry(ctx, func(ctx context.Context) error {
 		return get(s.db.QueryRowContext(ctx, `
-			SELECT COUNT(*) FROM outbox WHERE sale = ? AND returns <> '[]'`, sale), &n)
+			SELECT EXISTS (SELECT 1 FROM outbox WHERE sale = ? AND returns <> '[]')`, sale), &pending)
 	})
 	if err != nil {
 		return false, fmt.Errorf("pending returns of %s: %w", sale, err)
 	}
-	return n > 0, nil
+	return pending, nil
 }
 
 func scanNote(row scanner) (note, error) {

@@ -98,20 +98,19 @@ func (b *batch) write(ctx context.Context, tx *sql.Tx) error {
 	if err := insertOrders(ctx, tx, b.fresh); err != nil {
 		return err
 	}
-	for _, s := range b.inOrder() {
-		if len(s.fresh) == 0 {
-			continue
-		}
+	sales := slices.DeleteFunc(b.inOrder(), func(s *saleBatch) bool { return len(s.fresh) == 0 })
+	for _, s := range sales {
 		if s.sale.Limit > 1 {
 			if err := addHeld(ctx, tx, s.sale, s.added); err != nil {
 				return err
 			}
 		}
-		if _, err := addOutbox(ctx, tx, s.fresh, b.at); err != nil {
+		n := newNote(s.fresh, b.at)
+		if err := n.insert(ctx, tx); err != nil {
 			return err
 		}
 	}
-	for _, s := range b.inOrder() {
+	for _, s := range sales {
 		if err := s.takeUnits(ctx, tx); err != nil {
 			return fmt.Errorf("take %d units of %s: %w", s.taken, s.sale.ID, err)
 		}

@@ -127,5 +127,6 @@ CREATE TABLE IF NOT EXISTS outbox (
     returns    MEDIUMTEXT NOT NULL,
     announce   MEDIUMTEXT NOT NULL,
     created_at DATETIME(3) NOT NULL,
-    PRIMARY KEY (id)
+    PRIMARY KEY (id),
+    KEY outbox_sale (sale)
 ) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_bin;
