@@ -209,7 +209,7 @@ func newWorld() *world {
 
 func (w *world) replica(t *testing.T) *itemdetail.Handler {
 	t.Helper()
-	config := itemdetail.Config{CacheBytesMax: 1 << 20, SourceTimeout: 5 * time.Second, SharedTimeout: time.Second}
+	config := itemdetail.Config{CacheBytesMax: 1 << 20, SourceTimeout: time.Minute, SharedTimeout: time.Minute}
 	h, err := itemdetail.New(config, w.source, w.shared, w.clock.now)
 	if err != nil {
 		t.Fatal(err)
