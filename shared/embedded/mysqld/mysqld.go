@@ -6,7 +6,6 @@ package mysqld
 import (
 	"context"
 	"fmt"
-	"io"
 	"net"
 	"sync"
 	"time"
@@ -15,13 +14,12 @@ import (
 	"github.com/dolthub/go-mysql-server/memory"
 	"github.com/dolthub/go-mysql-server/server"
 	"github.com/dolthub/go-mysql-server/sql"
-	"github.com/sirupsen/logrus"
 )
 
-// ConnsMax is how many connections a client may keep: the
-// memory engine loses committed updates when transactions overlap. The server
-// itself lets only one in; a second waits for the first to go, waitMax
-// at most, and is then closed.
+// ConnsMax is how many connections a client may keep: the memory engine loses
+// committed updates when transactions overlap. The server itself lets only one
+// in; a second waits for the first to go, ten seconds at most, and is closed
+// then.
 const ConnsMax = 1
 
 const (
@@ -30,15 +28,11 @@ const (
 	waitMax    = 10 * time.Second
 )
 
-// quiet keeps the engine's log of every connection and statement error out of
-// the program's output; errors reach the client anyway.
-var quiet = sync.OnceFunc(func() { logrus.SetOutput(io.Discard) })
-
 // Start starts go-mysql-server's memory engine on a free loopback port, with
 // one empty database. It returns the DSN and a stop function, which drops
 // everything and may be called twice. See ConnsMax.
 func Start() (dsn string, stop func(), err error) {
-	quiet()
+	prepare()
 	db := memory.NewDatabase(database)
 	db.EnablePrimaryKeyIndexes()
 	provider := memory.NewDBProvider(db)

@@ -14,7 +14,7 @@ func TestTransactionsEndAsAsked(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
 	db := start(t)
-	exec(t, db, "CREATE TABLE n (id INT NOT NULL PRIMARY KEY, u INT NULL, UNIQUE KEY n_u (u))")
+	run(t, db, "CREATE TABLE n (id INT NOT NULL PRIMARY KEY, u INT NULL, UNIQUE KEY n_u (u))")
 	for _, commit := range []bool{false, true} {
 		tx, err := db.BeginTx(ctx, nil)
 		if err != nil {
@@ -49,13 +49,13 @@ func TestOnlyOneConnectionIsLetIn(t *testing.T) {
 	}
 	t.Cleanup(stop)
 	first, second := open(t, dsn), open(t, dsn)
-	exec(t, first, "CREATE TABLE n (id INT NOT NULL PRIMARY KEY)")
+	run(t, first, "CREATE TABLE n (id INT NOT NULL PRIMARY KEY)")
 	got := make(chan error, 1)
 	go func() {
 		_, err := second.ExecContext(context.WithoutCancel(t.Context()), "INSERT INTO n (id) VALUES (1)")
 		got <- err
 	}()
-	exec(t, first, "INSERT INTO n (id) VALUES (2)")
+	run(t, first, "INSERT INTO n (id) VALUES (2)")
 	select {
 	case err := <-got:
 		t.Errorf("the second connection was served beside the first: %v", err)
@@ -67,6 +67,24 @@ func TestOnlyOneConnectionIsLetIn(t *testing.T) {
 	}
 	if got := count(t, second); got != 2 {
 		t.Errorf("%d rows, want both", got)
+	}
+}
+
+// Several engines in one process share variables; the race detector watches.
+func TestManyServersRunAtOnce(t *testing.T) {
+	t.Parallel()
+	for range 8 {
+		t.Run("server", func(t *testing.T) {
+			t.Parallel()
+			db := start(t)
+			run(t, db, "CREATE TABLE n (id INT NOT NULL PRIMARY KEY)")
+			for range 10 {
+				run(t, db, "INSERT INTO n (id) SELECT COUNT(*) FROM n")
+			}
+			if got := count(t, db); got != 10 {
+				t.Errorf("%d rows, want 10", got)
+			}
+		})
 	}
 }
 
@@ -91,7 +109,7 @@ func open(t *testing.T, dsn string) *sql.DB {
 	return db
 }
 
-func exec(t *testing.T, db *sql.DB, query string) {
+func run(t *testing.T, db *sql.DB, query string) {
 	t.Helper()
 	if _, err := db.ExecContext(t.Context(), query); err != nil {
 		t.Fatalf("%s: %v", query, err)
