@@ -2,6 +2,7 @@ package expirycron
 
 import (
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -20,7 +21,17 @@ type Config struct {
 	OutboxAfter time.Duration `envconfig:"OUTBOX_AFTER" default:"1s"`
 	// PrepareAhead is how long before its opening a sale is brought into Redis.
 	PrepareAhead time.Duration `envconfig:"PREPARE_AHEAD" default:"8784h"`
+	// AwakeAhead is how long before a sale opens no sweep is left out any more,
+	// RestAfterClose how long after it closed none is yet.
+	AwakeAhead     time.Duration `envconfig:"AWAKE_AHEAD" default:"15m"`
+	RestAfterClose time.Duration `envconfig:"REST_AFTER_CLOSE" default:"1h"`
+	// RestMax bounds how long a sweep says that none is needed; 0 says never.
+	RestMax time.Duration `envconfig:"REST_MAX" default:"15m"`
 }
+
+// restMax keeps the registry of sales, which each sweep writes anew, from
+// ending while the sweeps rest.
+const restMax = time.Hour
 
 // Validate refuses what cannot work.
 func (c Config) Validate() error {
@@ -37,6 +48,15 @@ func (c Config) Validate() error {
 		return errors.New("OUTBOX_AFTER: must be 0 to 1m")
 	case c.PrepareAhead < time.Minute || c.PrepareAhead > 10*366*24*time.Hour:
 		return errors.New("PREPARE_AHEAD: must be 1m to 87840h")
+	case c.AwakeAhead < 0 || c.AwakeAhead > 7*24*time.Hour:
+		return errors.New("AWAKE_AHEAD: must be 0 to 168h")
+	case c.RestAfterClose < 0 || c.RestAfterClose > 7*24*time.Hour:
+		return errors.New("REST_AFTER_CLOSE: must be 0 to 168h")
+	case c.RestMax < 0 || c.RestMax > restMax:
+		return fmt.Errorf("REST_MAX: must be 0 to %s", restMax)
+	case c.RestMax > 0 && c.RestMax+c.AwakeAhead > c.PrepareAhead:
+		// A sale that this sweep does not see yet must be seen in time.
+		return errors.New("PREPARE_AHEAD: must be at least REST_MAX and AWAKE_AHEAD together")
 	}
 	return nil
 }

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"time"
 
-	"seckill/shared/audit"
 	"seckill/shared/seckill"
 )
 
@@ -120,18 +119,5 @@ func (h *Handler) republishSale(ctx context.Context, sale string, age time.Durat
 			return
 		}
 		cursor = next
-	}
-}
-
-// audit names the sales for which a law does not hold.
-func (h *Handler) audit(ctx context.Context, sales []seckill.Sale, r *Report) {
-	for _, sale := range sales {
-		report, err := audit.Sale(ctx, h.records, h.reservations, sale.ID)
-		if r.failed("audit "+sale.ID, err) {
-			continue
-		}
-		if !report.Laws.Hold() {
-			r.Violations = append(r.Violations, sale.ID)
-		}
 	}
 }

@@ -24,6 +24,9 @@ type Report struct {
 	// Violations names the sales for which a law does not hold.
 	Violations []string `json:"violations"`
 	Errors     []string `json:"errors"`
+	// RestMS is for how long nothing needs a sweep, in milliseconds; 0 means
+	// that the next one should come at the usual pace.
+	RestMS int64 `json:"rest_ms"`
 }
 
 // failed notes that a part of the sweep failed; the other parts go on.
@@ -48,7 +51,10 @@ func (h *Handler) Sweep(ctx context.Context) Report {
 	h.expire(ctx, &r)
 	h.drainOutbox(ctx, &r)
 	h.republish(ctx, sales, &r)
-	h.audit(ctx, sales, &r)
+	audited := h.audit(ctx, sales, &r)
+	if err == nil {
+		r.RestMS = h.rest(ctx, sales, audited, &r).Milliseconds()
+	}
 	return r
 }
 

@@ -10,8 +10,8 @@ import (
 // The registry names every sale that MySQL knows, so that "no such sale" and
 // "not loaded" are told apart by functions that never ask MySQL. It is written
 // anew by each sweep and ends by itself when sweeps stop: then nothing is
-// called unknown any more.
-const registryTTL = 10 * time.Minute
+// called unknown any more. Sweeps may rest for up to an hour.
+const registryTTL = 2 * time.Hour
 
 // Register replaces the registry by these sales.
 func (s *Store) Register(ctx context.Context, sales []string) error {
