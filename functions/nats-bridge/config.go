@@ -15,6 +15,11 @@ type Config struct {
 	Sink      string `envconfig:"K_SINK"`
 	// Secret is sent as bearer token; empty sends none.
 	Secret string `envconfig:"EVENTS_SECRET" secret:"true"`
+	// CronURL is where expiry-cron is triggered; empty leaves that to the
+	// platform's own cron.
+	CronURL string `envconfig:"CRON_URL"`
+	// TickEvery is the pace of the triggers while there is something to watch.
+	TickEvery time.Duration `envconfig:"TICK_EVERY" default:"10s"`
 	// BatchMax bounds the events of one post.
 	BatchMax int `envconfig:"BATCH_MAX" default:"256"`
 	// PostsInFlight bounds the posts at the same time; a target in trouble
@@ -34,10 +39,13 @@ func (c Config) Validate() error {
 	if c.Target() == "" {
 		return errors.New("TARGET_URL: must be set (or K_SINK)")
 	}
-	target, err := url.Parse(c.Target())
 	switch {
-	case err != nil || target.Host == "" || target.Scheme != "http" && target.Scheme != "https":
+	case !isHTTP(c.Target()):
 		return fmt.Errorf("TARGET_URL: %q is not an http or https URL", c.Target())
+	case c.CronURL != "" && !isHTTP(c.CronURL):
+		return fmt.Errorf("CRON_URL: %q is not an http or https URL", c.CronURL)
+	case c.CronURL != "" && (c.TickEvery < 100*time.Millisecond || c.TickEvery > time.Minute):
+		return errors.New("TICK_EVERY: must be 100ms to 1m")
 	case c.BatchMax < 1 || c.BatchMax > 1000:
 		return errors.New("BATCH_MAX: must be 1 to 1000")
 	case c.PostsInFlight < 1 || c.PostsInFlight > 256:
@@ -58,4 +66,9 @@ func (c Config) Target() string {
 		return c.TargetURL
 	}
 	return c.Sink
+}
+
+func isHTTP(text string) bool {
+	u, err := url.Parse(text)
+	return err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
 }

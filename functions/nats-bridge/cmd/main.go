@@ -13,6 +13,7 @@ import (
 	natsbridge "seckill/functions/nats-bridge"
 	"seckill/shared/config"
 	"seckill/shared/natsqueue"
+	"seckill/shared/seckill"
 	"seckill/shared/serve"
 )
 
@@ -46,7 +47,12 @@ func run(ctx context.Context) error {
 	// When the server ends, so does the bridge, and the other way round.
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	bridge, moved := natsbridge.New(c.Function, queue.Claims()), make(chan struct{})
+	ticker := natsbridge.NewTicker(c.Function)
+	go ticker.Run(ctx)
+	if err := queue.OnChanged(ctx, func(seckill.EventType, string, int64) { ticker.Wake() }); err != nil {
+		return err
+	}
+	bridge, moved := natsbridge.New(c.Function, ticker.Watch(queue.Claims())), make(chan struct{})
 	go func() {
 		defer close(moved)
 		defer stop()
