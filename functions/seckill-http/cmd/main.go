@@ -58,7 +58,7 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return serve.Run(ctx, c.Serve, seckillhttp.New(c.Function, redis, queue, buyers),
+	return serve.Run(ctx, c.Serve, seckillhttp.New(c.Function, seckillhttp.Waking(redis, queue), queue, buyers),
 		serve.Check{Name: "redis", Ping: redis.Ping},
 		serve.Check{Name: "nats", Ping: queue.Ping})
 }
