@@ -130,7 +130,7 @@ func TestDrainGivesUpOnRequestsThatDoNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n := newNetwork()
 		ctx, stop := context.WithCancel(t.Context())
-		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		ended := make(chan error, 1)
 		go func() { ended <- run(ctx, n, config(), h, nil) }()
 		got := make(chan int, 1)
@@ -156,7 +156,7 @@ func TestSlowBodyIsCutOff(t *testing.T) {
 		n := newNetwork()
 		ctx, stop := context.WithCancel(t.Context())
 		read := make(chan error, 1)
-		h := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			_, err := io.ReadAll(r.Body)
 			read <- err
 		})
