@@ -72,7 +72,7 @@ for _, c in ipairs(accepted) do
 end
 if #accepted > 0 then
   write_sale(s)
-  if s.held_was == '0' or s.seq_was == '0' then keep(s) end
+  if s.held_was == '0' or s.seq_was == '0' or s.reserved_was == '0' then keep(s) end
 end
 for _, rate in ipairs(attempted) do redis.call('SET', rate, f('%.0f', waits[rate]), 'PX', gap) end
 return reply

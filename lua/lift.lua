@@ -9,7 +9,7 @@ redis.call('SET', KEYS[2], ARGV[2])
 local seq = tonumber(ARGV[4])
 -- seq > 0 promises that the claims are there; with no order loaded there are none.
 if redis.call('EXISTS', KEYS[4]) == 0 then redis.call('HSET', KEYS[4], '-', 'released|-|0|') end
-redis.call('HSET', KEYS[1], 'opened', ARGV[3], 'seq', string.format('%.0f', seq), 'fence', '')
+redis.call('HSET', KEYS[1], 'opened', ARGV[3], 'seq', string.format('%.0f', seq), 'lift_seq', string.format('%.0f', seq), 'fence', '')
 redis.call('HDEL', KEYS[1], 'fence_ms', 'fence_seq')
 keep({closes_ms = tonumber(cur[4])})
 return 'open'

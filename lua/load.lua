@@ -3,7 +3,7 @@
 -- ARGV: 1 epoch; then for each order: claim, buyer, units, "ordered" | "rejected" |
 --   "released", extra as in settle.lua.
 -- Reply: "loaded" | "superseded" (another build is at work, or this one ended).
-local cur = redis.call('HMGET', KEYS[1], 'epoch', 'fence', 'held')
+local cur = redis.call('HMGET', KEYS[1], 'epoch', 'fence', 'held', 'closes_ms')
 if cur[1] ~= ARGV[1] or cur[2] ~= 'rebuild' then return 'superseded' end
 local held = tonumber(cur[3])
 for a = 2, #ARGV, 5 do
@@ -15,4 +15,5 @@ for a = 2, #ARGV, 5 do
 end
 -- The time of the last chunk tells a build at work from one that died.
 redis.call('HSET', KEYS[1], 'held', string.format('%.0f', held), 'fence_ms', string.format('%.0f', now_ms()))
+keep({closes_ms = tonumber(cur[4])})
 return 'loaded'

@@ -22,6 +22,9 @@ var amend string
 //go:embed fence.lua
 var fence string
 
+//go:embed note.lua
+var note string
+
 //go:embed head.lua
 var head string
 
@@ -50,6 +53,7 @@ var (
 	Lift      = Script(sale + lift)
 	Amend     = Script(sale + amend)
 	Fence     = Script(sale + fence)
+	Note      = Script(sale + note)
 	Head      = Script(sale + head)
 	Claim     = Script(sale + claim)
 	Settle    = Script(sale + settle)

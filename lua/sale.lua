@@ -24,7 +24,7 @@ end
 local function read_sale()
   local v = redis.pcall('HMGET', KEYS[1], 'epoch', 'fence', 'opened', 'held', 'reserved', 'debt', 'seq', 'closes_ms')
   if v['err'] or not v[1] then return nil end
-  local s = {epoch = v[1], fence = v[2] or '', sound = true, stock_was = 0, held_was = v[4], seq_was = v[7]}
+  local s = {epoch = v[1], fence = v[2] or '', sound = true, stock_was = 0, held_was = v[4], reserved_was = v[5], seq_was = v[7]}
   for i, field in ipairs({'opened', 'held', 'reserved', 'debt', 'seq', 'closes_ms'}) do
     s[field] = tonumber(v[i + 2] or '')
     if not s[field] then s.sound, s[field] = false, 0 end

@@ -8,7 +8,7 @@ import (
 
 // Config is what an operator may set of this function.
 type Config struct {
-	// Timeout bounds one sweep; what it leaves, the next one does.
+	// Timeout bounds each part of a sweep; what it leaves, the next one does.
 	Timeout time.Duration `envconfig:"SWEEP_TIMEOUT" default:"25s"`
 	// Batch is how many orders, claims or outbox rows one step handles.
 	Batch int `envconfig:"SWEEP_BATCH" default:"500"`
@@ -38,8 +38,8 @@ func (c Config) Validate() error {
 	switch {
 	case c.Timeout < time.Second || c.Timeout > 10*time.Minute:
 		return errors.New("SWEEP_TIMEOUT: must be 1s to 10m")
-	case c.Batch < 1 || c.Batch > 1000:
-		return errors.New("SWEEP_BATCH: must be 1 to 1000")
+	case c.Batch < 1 || c.Batch > 500: // a transaction takes no more
+		return errors.New("SWEEP_BATCH: must be 1 to 500")
 	case c.RoundsMax < 1 || c.RoundsMax > 100_000:
 		return errors.New("SWEEP_ROUNDS_MAX: must be 1 to 100000")
 	case c.UnsettledAfter < time.Second || c.UnsettledAfter > 10*time.Minute:

@@ -38,7 +38,8 @@ type Reservations interface {
 type Queue interface {
 	rebuild.Claims
 	Announce(ctx context.Context, announcements []seckill.Announcement) error
-	Backlog(ctx context.Context) (pending, ackPending uint64, err error)
+	Waiting(ctx context.Context) (n uint64, oldest time.Time, err error)
+	ParkedClaims(ctx context.Context) (map[string]bool, error)
 }
 
 // Handler is the function as an http.Handler.
@@ -66,9 +67,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	// A trigger that hangs up does not stop a sweep half-way.
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), h.config.Timeout)
-	defer cancel()
-	report := h.Sweep(ctx)
+	report := h.Sweep(context.WithoutCancel(r.Context()))
 	status := http.StatusOK
 	if len(report.Errors) > 0 {
 		status = http.StatusServiceUnavailable

@@ -3,45 +3,32 @@ package expirycron
 import (
 	"context"
 	"errors"
+	"slices"
 	"strconv"
-	"time"
 
 	"seckill/shared/seckill"
 )
 
 // giveBack restocks the units of an outbox row in Redis and notes that in the
-// row. It reports whether no unit of the row waits any more.
+// row. It reports whether no unit of the row waits any more. A sale that Redis
+// does not hold is no reason to wait: whoever builds it reads MySQL.
 func (h *Handler) giveBack(ctx context.Context, row seckill.OutboxRow, r *Report) bool {
 	if len(row.Returns) == 0 {
 		return true
 	}
 	answers, err := h.reservations.Restock(ctx, row.Sale, row.Returns)
-	if r.failed("restock "+row.Sale, err) {
+	if r.failed("restock "+row.Sale, err) || slices.Contains(answers, seckill.SettledFenced) {
 		return false
-	}
-	for _, answer := range answers {
-		if answer == seckill.SettledFenced {
-			return h.forgotten(ctx, row.Sale, r)
-		}
 	}
 	r.Returned += len(row.Returns)
 	return !r.failed("outbox", h.records.OutboxReturned(ctx, row.ID))
-}
-
-// forgotten reports whether Redis may have dropped the sale for good: then
-// there is no stock to give units back to.
-func (h *Handler) forgotten(ctx context.Context, id string, r *Report) bool {
-	sale, err := h.records.Sale(ctx, id)
-	if errors.Is(err, seckill.ErrNotFound) {
-		return true
-	}
-	return !r.failed("outbox", err) && sale.Archived(h.now())
 }
 
 // drainOutbox finishes what transactions left: units to give back, events to
 // publish. A row that cannot be finished waits; the rows behind it do not.
 func (h *Handler) drainOutbox(ctx context.Context, r *Report) {
 	after := int64(0)
+	deaf := false // the broker takes no events: units are given back all the same
 	for range h.config.RoundsMax {
 		rows, err := h.records.Outbox(ctx, after, outboxRows, h.config.OutboxAfter)
 		if r.failed("outbox", err) || len(rows) == 0 {
@@ -51,15 +38,15 @@ func (h *Handler) drainOutbox(ctx context.Context, r *Report) {
 		var done []int64
 		var announce []seckill.Announcement
 		for _, row := range rows {
-			if h.giveBack(ctx, row, r) {
+			if h.giveBack(ctx, row, r) && !deaf {
 				done = append(done, row.ID)
 				announce = append(announce, row.Announce...)
 			} else {
 				r.Waiting++
 			}
 		}
-		if r.failed("announce", h.queue.Announce(ctx, announce)) {
-			return
+		if deaf = deaf || r.failed("announce", h.queue.Announce(ctx, announce)); deaf {
+			continue
 		}
 		r.Announced += len(announce)
 		if r.failed("outbox", h.records.OutboxDone(ctx, done)) {
@@ -71,53 +58,77 @@ func (h *Handler) drainOutbox(ctx context.Context, r *Report) {
 // outboxRows is how many rows are read at a time; a row holds up to 500 events.
 const outboxRows = 20
 
-// republish publishes again what the claim log holds for too long: a claim
-// whose publish was lost, with the process or with the broker's store. While
-// claims wait to be delivered, being unsettled is no sign of a loss; then only
-// claims as old as the window in which the broker drops repeats are published.
+// republish publishes again what was lost on its way to the broker, or with the
+// broker's store: claims that the claim log holds for too long. Being there for
+// long is no sign of a loss while the broker has claims as old that are not
+// answered yet, as in an outage of MySQL; then a loss shows only in numbers,
+// when the log holds more claims than wait. So copies never outnumber claims.
+// What was parked is the operator's.
 func (h *Handler) republish(ctx context.Context, sales []seckill.Sale, r *Report) {
-	pending, _, err := h.queue.Backlog(ctx)
-	if r.failed("backlog", err) {
+	waiting, oldest, err := h.queue.Waiting(ctx)
+	if r.failed("republish", err) {
 		return
 	}
-	age := h.config.UnsettledAfter
-	if pending > 0 {
-		age = max(age, time.Minute)
+	if waiting > 0 && h.now().Sub(oldest) >= h.config.UnsettledAfter && h.unsettled(ctx, sales, waiting, r) <= waiting {
+		return
+	}
+	parked, err := h.queue.ParkedClaims(ctx)
+	if r.failed("republish", err) {
+		return
 	}
 	// The attempt is the same for two minutes, the broker's duplicate window:
 	// a claim is stored again at most once in that time.
 	attempt := "r" + strconv.FormatInt(h.now().Unix()/120, 10)
 	for _, sale := range sales {
-		h.republishSale(ctx, sale.ID, age, attempt, r)
+		h.eachUnsettled(ctx, sale.ID, r, func(claims []seckill.AcceptedClaim) bool {
+			claims = slices.DeleteFunc(claims, func(c seckill.AcceptedClaim) bool { return parked[c.Claim] })
+			return h.publish(ctx, claims, attempt, r)
+		})
 	}
 }
 
-func (h *Handler) republishSale(ctx context.Context, sale string, age time.Duration, attempt string, r *Report) {
+// unsettled counts the claims that are in the claim log for too long; it stops
+// counting when there are more than enough.
+func (h *Handler) unsettled(ctx context.Context, sales []seckill.Sale, enough uint64, r *Report) (n uint64) {
+	for _, sale := range sales {
+		h.eachUnsettled(ctx, sale.ID, r, func(claims []seckill.AcceptedClaim) bool {
+			n += uint64(len(claims))
+			return n <= enough
+		})
+	}
+	return n
+}
+
+// eachUnsettled hands over the claims of a sale that are in the claim log for
+// too long, in batches, until do returns false.
+func (h *Handler) eachUnsettled(ctx context.Context, sale string, r *Report, do func([]seckill.AcceptedClaim) bool) {
 	cursor := ""
 	for range h.config.RoundsMax {
-		claims, next, err := h.reservations.Unsettled(ctx, sale, cursor, age, h.config.Batch)
+		claims, next, err := h.reservations.Unsettled(ctx, sale, cursor, h.config.UnsettledAfter, h.config.Batch)
 		if errors.Is(err, seckill.ErrLost) {
 			return // the next sweep fences and builds the sale
 		}
-		if r.failed("republish "+sale, err) {
-			return
-		}
-		for _, ack := range h.queue.PublishClaims(ctx, claims, attempt) {
-			select {
-			case <-ack.Done():
-			case <-ctx.Done():
-				return
-			}
-			if err := ack.Err(); r.failed("republish "+sale, err) {
-				return
-			}
-			if !ack.Duplicate() {
-				r.Republished++
-			}
-		}
-		if next == "" {
+		if r.failed("claim log of "+sale, err) || !do(claims) || next == "" {
 			return
 		}
 		cursor = next
 	}
+}
+
+// publish publishes claims and reports whether all of them are stored.
+func (h *Handler) publish(ctx context.Context, claims []seckill.AcceptedClaim, attempt string, r *Report) bool {
+	for _, ack := range h.queue.PublishClaims(ctx, claims, attempt) {
+		select {
+		case <-ack.Done():
+		case <-ctx.Done():
+			return false
+		}
+		if err := ack.Err(); r.failed("republish", err) {
+			return false
+		}
+		if !ack.Duplicate() {
+			r.Republished++
+		}
+	}
+	return true
 }

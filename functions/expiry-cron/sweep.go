@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"seckill/shared/audit"
 	"seckill/shared/rebuild"
 	"seckill/shared/seckill"
 )
@@ -43,23 +44,39 @@ func (r *Report) failed(part string, err error) bool {
 // their work: Redis may be away while orders expire in MySQL.
 func (h *Handler) Sweep(ctx context.Context) Report {
 	r := Report{Sales: map[rebuild.Outcome]int{}, Violations: []string{}, Errors: []string{}}
-	sales, err := h.records.SalesToPrepare(ctx, h.config.PrepareAhead)
-	r.failed("list sales", err)
-	if err == nil {
-		h.prepare(ctx, sales, &r)
-	}
-	h.expire(ctx, &r)
-	h.drainOutbox(ctx, &r)
-	h.republish(ctx, sales, &r)
-	audited := h.audit(ctx, sales, &r)
-	if err == nil {
-		r.RestMS = h.rest(ctx, sales, audited, &r).Milliseconds()
+	var sales []seckill.Sale
+	var audited map[string]audit.Report
+	for _, part := range []func(context.Context){
+		func(ctx context.Context) { h.expire(ctx, &r) },
+		func(ctx context.Context) { h.drainOutbox(ctx, &r) },
+		func(ctx context.Context) {
+			var err error
+			sales, err = h.records.SalesToPrepare(ctx, h.config.PrepareAhead)
+			r.failed("list sales", err)
+		},
+		func(ctx context.Context) { h.prepare(ctx, sales, &r) },
+		func(ctx context.Context) { h.republish(ctx, sales, &r) },
+		func(ctx context.Context) { audited = h.audit(ctx, sales, &r) },
+		func(ctx context.Context) { r.RestMS = h.rest(ctx, sales, audited, &r).Milliseconds() },
+	} {
+		h.within(ctx, part)
 	}
 	return r
 }
 
+// within gives a part of the sweep its own time, so that a store that hangs
+// in one part leaves the others theirs.
+func (h *Handler) within(ctx context.Context, part func(context.Context)) {
+	ctx, cancel := context.WithTimeout(ctx, h.config.Timeout)
+	defer cancel()
+	part(ctx)
+}
+
 // prepare brings every sale into Redis that should be there.
 func (h *Handler) prepare(ctx context.Context, sales []seckill.Sale, r *Report) {
+	if len(r.Errors) > 0 && sales == nil {
+		return // not listed: that says nothing about which sales there are
+	}
 	ids := make([]string, len(sales))
 	for i, sale := range sales {
 		ids[i] = sale.ID
@@ -67,7 +84,7 @@ func (h *Handler) prepare(ctx context.Context, sales []seckill.Sale, r *Report) 
 	r.failed("register sales", h.reservations.Register(ctx, ids))
 	builder := rebuild.Builder{Records: h.records, Reservations: h.reservations, Claims: h.queue}
 	for _, sale := range sales {
-		outcome, err := builder.Bring(ctx, sale)
+		outcome, err := builder.Bring(ctx, sale.ID)
 		if r.failed("prepare "+sale.ID, err) {
 			continue
 		}

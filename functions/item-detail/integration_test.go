@@ -55,7 +55,7 @@ func newShop(t *testing.T, dsn, redisAddr string) *shop {
 		OpensAt: time.Now().Add(-time.Minute), ClosesAt: time.Now().Add(time.Hour), PayWindow: 15 * time.Minute,
 	})
 	must(t, err)
-	must(t, s.mysql.NextEpoch(ctx, id, 0, 1))
+	must(t, s.mysql.NextEpoch(ctx, s.sale, 1))
 	s.sale.Epoch = 1
 	s.load()
 	return s

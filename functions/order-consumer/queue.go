@@ -139,7 +139,7 @@ func (q *queue) transact(ctx context.Context, claims []seckill.AcceptedClaim) []
 	for i, p := range placements {
 		outcomes[i] = verdict(p)
 	}
-	q.settle(ctx, placements, outcomes)
+	q.settle(ctx, claims, placements, outcomes)
 	return outcomes
 }
 
@@ -158,7 +158,7 @@ func verdict(p seckill.Placement) outcome {
 
 // settle tells Redis of the placements, one call for each sale; a claim that
 // could not be settled gets the verdict "retry".
-func (q *queue) settle(ctx context.Context, placements []seckill.Placement, outcomes []outcome) {
+func (q *queue) settle(ctx context.Context, claims []seckill.AcceptedClaim, placements []seckill.Placement, outcomes []outcome) {
 	bySale := make(map[string][]int)
 	for i, p := range placements {
 		if p.Poison == "" {
@@ -168,7 +168,7 @@ func (q *queue) settle(ctx context.Context, placements []seckill.Placement, outc
 	for sale, at := range bySale {
 		settlements := make([]seckill.Settlement, len(at))
 		for k, i := range at {
-			settlements[k] = placements[i].Settlement()
+			settlements[k] = placements[i].Settlement(claims[i])
 		}
 		answers, err := q.reservations.Settle(ctx, sale, settlements)
 		for k, i := range at {

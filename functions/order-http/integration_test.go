@@ -64,7 +64,7 @@ func newMarket(t *testing.T, units int64) *market {
 		OpensAt: time.Now().Add(-time.Minute), ClosesAt: time.Now().Add(time.Hour), PayWindow: 15 * time.Minute,
 	})
 	must(t, err)
-	must(t, m.mysql.NextEpoch(ctx, id, 0, 1))
+	must(t, m.mysql.NextEpoch(ctx, m.sale, 1))
 	m.sale.Epoch = 1
 	must(t, m.redis.Begin(ctx, m.sale))
 	must(t, m.redis.Lift(ctx, m.sale, units, units, 0))
@@ -108,7 +108,7 @@ func (m *market) place(claims ...seckill.AcceptedClaim) []seckill.Order {
 	orders := make([]seckill.Order, len(placed))
 	settlements := make([]seckill.Settlement, len(placed))
 	for i, p := range placed {
-		orders[i], settlements[i] = p.Order, p.Settlement()
+		orders[i], settlements[i] = p.Order, p.Settlement(seckill.AcceptedClaim{})
 	}
 	_, err = m.redis.Settle(context.Background(), m.sale.ID, settlements)
 	must(m.t, err)

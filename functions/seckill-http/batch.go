@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"seckill/shared/seckill"
 )
@@ -30,13 +31,17 @@ type lane struct {
 type attempt struct {
 	ctx      context.Context //nolint:containedctx // its deadline outlives the request only inside one batch
 	request  seckill.ClaimRequest
+	until    time.Time // after which it is not decided any more
 	decision seckill.Decision
 	ack      Ack
 	err      error
 	done     chan struct{}
 }
 
-var errQueueFull = fmt.Errorf("too many claims are waiting: %w", seckill.ErrUnavailable)
+var (
+	errQueueFull = fmt.Errorf("too many claims are waiting: %w", seckill.ErrUnavailable)
+	errTooLate   = fmt.Errorf("the claim waited too long: %w", seckill.ErrUnavailable)
+)
 
 func newBatches(config Config, reservations Reservations, publisher Publisher) *batches {
 	return &batches{config: config, reservations: reservations, publisher: publisher, soldOut: newSoldOut(config, reservations), lanes: make(map[string]*lane)}
@@ -46,7 +51,7 @@ func newBatches(config Config, reservations Reservations, publisher Publisher) *
 // and so published it. When ctx ends first the answer is unknown: the claim
 // may still be accepted.
 func (b *batches) claim(ctx context.Context, sale string, request seckill.ClaimRequest) (seckill.Decision, Ack, error) {
-	a := &attempt{ctx: ctx, request: request, done: make(chan struct{})}
+	a := &attempt{ctx: ctx, request: request, until: time.Now().Add(b.config.DecideTimeout), done: make(chan struct{})}
 	if err := b.enqueue(sale, a); err != nil { //nolint:contextcheck // a batch outlives the requests in it
 		return seckill.Decision{}, nil, err
 	}
@@ -97,6 +102,9 @@ func (b *batches) run(sale string, l *lane) {
 func (b *batches) decide(sale string, batch []*attempt) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(batch[0].ctx), b.config.DecideTimeout)
 	defer cancel()
+	if batch = inTime(batch); len(batch) == 0 {
+		return
+	}
 	if batch = b.soldOut.refuse(ctx, sale, batch); len(batch) == 0 {
 		return
 	}
@@ -128,6 +136,23 @@ func (b *batches) decide(sale string, batch []*attempt) {
 	if len(accepted) > 0 {
 		go b.publish(accepted)
 	}
+}
+
+// inTime answers the attempts that waited too long, or whose client is gone,
+// and returns the others. Nothing was sent for them yet, so nothing happens: a
+// Redis that hung is not met by a queue of claims that nobody waits for.
+func inTime(batch []*attempt) []*attempt {
+	now := time.Now()
+	rest := batch[:0]
+	for _, a := range batch {
+		if a.ctx.Err() == nil && now.Before(a.until) {
+			rest = append(rest, a)
+			continue
+		}
+		a.err = errTooLate
+		close(a.done)
+	}
+	return rest
 }
 
 // publish hands accepted claims to the broker and answers them. A failure is

@@ -1,6 +1,7 @@
 package seckillhttp_test
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	seckillhttp "seckill/functions/seckill-http"
@@ -254,6 +256,55 @@ func TestClaimsGatherWhileACallRuns(t *testing.T) {
 	}
 	if refused != 3 || fmt.Sprint(sizes) != "[1 4 4 1]" {
 		t.Fatalf("refused %d, batches %v", refused, sizes)
+	}
+}
+
+// While Redis hangs claims wait; when it is back, those that waited too long
+// and those whose clients are gone are not claimed any more.
+func TestClaimsThatNobodyWaitsForAreNotMade(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, claimsThatNobodyWaitsFor)
+}
+
+func claimsThatNobodyWaitsFor(t *testing.T) {
+	t.Helper()
+	entered, release := make(chan struct{}, 10), make(chan struct{})
+	redis := &fakeRedis{claim: func(sale string, requests []seckill.ClaimRequest) ([]seckill.Decision, error) {
+		entered <- struct{}{}
+		<-release
+		return reserve(sale, requests)
+	}}
+	config := testConfig()
+	config.DecideTimeout = 300 * time.Millisecond
+	h := seckillhttp.New(config, redis, &fakeBroker{}, fakeBuyers{})
+	codes := make(chan int, 10)
+	go func() { codes <- call(h, http.MethodPost, claimsPath, "first", `{"quantity":1}`).Code }()
+	<-entered
+	gone, leave := context.WithCancel(t.Context())
+	go func() {
+		r := httptest.NewRequestWithContext(gone, http.MethodPost, claimsPath, strings.NewReader(`{"quantity":1}`))
+		r.Header.Set("Authorization", "Bearer gone")
+		r.Header.Set("Content-Type", "application/json")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		codes <- w.Code
+	}()
+	go func() { codes <- call(h, http.MethodPost, claimsPath, "late", `{"quantity":1}`).Code }()
+	synctest.Wait()
+	leave()
+	if code := <-codes; code != 503 {
+		t.Fatalf("a client that is gone: %d", code)
+	}
+	synctest.Wait() // both wait in the queue
+	time.Sleep(2 * config.DecideTimeout)
+	close(release)
+	got := map[int]int{<-codes: 1}
+	got[<-codes]++
+	if got[202] != 1 || got[503] != 1 {
+		t.Fatalf("answers %v", got)
+	}
+	if n, _ := redis.counts(); n != 1 {
+		t.Fatalf("%d batches reached Redis", n)
 	}
 }
 

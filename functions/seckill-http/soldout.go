@@ -32,6 +32,7 @@ type soldOut struct {
 // memory is what is known of one sale.
 type memory struct {
 	epoch, seq int64
+	held       int64
 	holders    map[string]struct{} // nil until they were read
 	reading    bool
 	readAt     time.Time
@@ -44,17 +45,17 @@ func newSoldOut(config Config, reservations Reservations) *soldOut {
 // refuse answers the attempts of a batch that are sold out for sure, and
 // returns the others.
 func (s *soldOut) refuse(ctx context.Context, sale string, batch []*attempt) []*attempt {
-	holders, epoch, seq := s.recall(sale)
-	if holders == nil {
+	known := s.recall(sale)
+	if known.holders == nil {
 		return batch
 	}
 	peek, err := s.reservations.Peek(ctx, sale)
-	if err != nil || !peek.Open || peek.Stock > 0 || peek.Epoch != epoch || peek.Seq != seq {
+	if err != nil || !peek.Open || peek.Stock > 0 || peek.Epoch != known.epoch || peek.Seq != known.seq || peek.Held != known.held {
 		return batch
 	}
 	rest := batch[:0]
 	for _, a := range batch {
-		if _, holds := holders[a.request.Buyer]; holds || a.request.Quantity > peek.Limit {
+		if _, holds := known.holders[a.request.Buyer]; holds || a.request.Quantity > peek.Limit {
 			rest = append(rest, a)
 			continue
 		}
@@ -64,14 +65,14 @@ func (s *soldOut) refuse(ctx context.Context, sale string, batch []*attempt) []*
 	return rest
 }
 
-func (s *soldOut) recall(sale string) (map[string]struct{}, int64, int64) {
+// recall returns what is remembered of a sale; nothing if it has no holders.
+func (s *soldOut) recall(sale string) memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	m := s.sales[sale]
-	if m == nil {
-		return nil, 0, 0
+	if m := s.sales[sale]; m != nil {
+		return *m
 	}
-	return m.holders, m.epoch, m.seq
+	return memory{}
 }
 
 // learn notes from decisions whether the sale is sold out, and has its
@@ -92,7 +93,7 @@ func (s *soldOut) learn(sale string, decisions []seckill.Decision) {
 	}
 	if m == nil {
 		if len(s.sales) >= salesMax {
-			return
+			s.forgetOne()
 		}
 		m = &memory{}
 		s.sales[sale] = m
@@ -105,6 +106,14 @@ func (s *soldOut) learn(sale string, decisions []seckill.Decision) {
 	go s.read(sale, m)
 }
 
+// forgetOne makes room for another sale; which one goes is chance.
+func (s *soldOut) forgetOne() {
+	for sale := range s.sales {
+		delete(s.sales, sale)
+		return
+	}
+}
+
 // read reads the sale's holders. While claims go on there is no steady answer;
 // the next refusal tries again.
 func (s *soldOut) read(sale string, m *memory) {
@@ -115,6 +124,6 @@ func (s *soldOut) read(sale string, m *memory) {
 	defer s.mu.Unlock()
 	m.reading = false
 	if err == nil && peek.Stock == 0 {
-		m.holders, m.epoch, m.seq = holders, peek.Epoch, peek.Seq
+		m.holders, m.epoch, m.seq, m.held = holders, peek.Epoch, peek.Seq, peek.Held
 	}
 }

@@ -56,7 +56,7 @@ func (s *stores) create(ctx context.Context, o options, id string) (seckill.Sale
 	}
 	// A sale that was never built needs no stream of claims to be.
 	builder := rebuild.Builder{Records: s.mysql, Reservations: s.redis}
-	if _, err := builder.Bring(ctx, sale); err != nil {
+	if _, err := builder.Bring(ctx, sale.ID); err != nil {
 		return sale, err
 	}
 	for { // the system's own sweep may be the one who builds it

@@ -130,11 +130,7 @@ func (s stores) bring(ctx context.Context, id string) error {
 	defer cancel()
 	builder := rebuild.Builder{Records: s.mysql, Reservations: s.redis, Claims: s.queue}
 	err := patiently(ctx, func(ctx context.Context) error {
-		sale, err := s.mysql.Sale(ctx, id)
-		if err != nil {
-			return err
-		}
-		outcome, err := builder.Bring(ctx, sale)
+		outcome, err := builder.Bring(ctx, id)
 		if err == nil && (outcome == rebuild.Draining || outcome == rebuild.Building) {
 			err = fmt.Errorf("sale %s: %s: %w", id, outcome, seckill.ErrUnavailable)
 		}

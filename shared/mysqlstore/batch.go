@@ -36,7 +36,7 @@ type saleBatch struct {
 	held      map[string]int64 // live units by buyer
 	added     map[string]int64 // units taken now by buyer
 	taken     int64
-	seq       int64 // the greatest of the fresh orders
+	seen      seen // of the fresh orders
 	fresh     []orderRow
 }
 
@@ -175,11 +175,22 @@ func (b *batch) judgeOne(c seckill.AcceptedClaim) seckill.Placement {
 		return seckill.Placement{Poison: "the sale sells another SKU"}
 	}
 	o := s.take(c, b.at)
-	s.seq = max(s.seq, c.Seq)
+	s.see(c)
 	s.fresh = append(s.fresh, o)
 	b.written[c.Claim] = o
 	b.fresh = append(b.fresh, o)
 	return seckill.Placement{Order: o.Order, New: true}
+}
+
+// see notes a claim that will be written.
+func (s *saleBatch) see(c seckill.AcceptedClaim) {
+	s.seen.seq = max(s.seen.seq, c.Seq)
+	if c.Epoch > s.seen.epoch {
+		s.seen.epoch, s.seen.placed = c.Epoch, 0
+	}
+	if c.Epoch == s.seen.epoch {
+		s.seen.placed++
+	}
 }
 
 // take makes the claim an order: an unpaid one if it may have its units, a

@@ -106,7 +106,7 @@ func TestCancelBeforeTheOrderIsWritten(t *testing.T) {
 			e.Errorf("stored %+v", o)
 		}
 		late := e.place(c, claimOf(sale, "a", 1))
-		if late[0].New || late[0].Settlement().Status != seckill.ClaimReleased {
+		if late[0].New || late[0].Settlement(seckill.AcceptedClaim{}).Status != seckill.ClaimReleased {
 			e.Errorf("the late claim became %+v", late[0])
 		}
 		if outcome(late[1]) != "unpaid" {

@@ -118,13 +118,11 @@ func (b *batch) write(ctx context.Context, tx *sql.Tx) error {
 	return nil
 }
 
-// takeUnits settles the sale's stock row; a sale that only refused claims
-// notes how far it has seen them.
+// takeUnits settles the sale's stock row; the one of a sale that nobody knows
+// is not there.
 func (s *saleBatch) takeUnits(ctx context.Context, tx *sql.Tx) error {
-	if s.taken > 0 {
-		return takeUnits(ctx, tx, s.sale.ID, s.taken, s.seq)
+	if !s.known {
+		return nil
 	}
-	_, err := exec(ctx, tx, `
-		UPDATE stock SET seq = ?, version = version + 1 WHERE sale = ? AND seq < ?`, s.seq, s.sale.ID, s.seq)
-	return err
+	return takeUnits(ctx, tx, s.sale.ID, s.taken, s.seen)
 }

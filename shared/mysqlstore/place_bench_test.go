@@ -65,7 +65,7 @@ func (b *bench) raw(claims []seckill.AcceptedClaim) {
 		if err := insertOrders(ctx, tx, rows); err != nil {
 			return err
 		}
-		return takeUnits(ctx, tx, b.sale.ID, int64(len(rows)), claims[len(claims)-1].Seq)
+		return takeUnits(ctx, tx, b.sale.ID, int64(len(rows)), seen{seq: claims[len(claims)-1].Seq})
 	})
 	if err != nil {
 		b.Fatal(err)

@@ -184,25 +184,32 @@ func (s *Store) sales(ctx context.Context, where string, args ...any) ([]seckill
 	return sales, err
 }
 
-// NextEpoch moves a sale's epoch from one to another, later one; it is the
-// fencing token of whoever builds the sale in Redis next.
-// seckill.ErrSuperseded: the epoch is not from, somebody else moved it (or
-// this call did, and its reply was lost).
+// NextEpoch moves a sale, as it was read, to a later epoch; that is the fencing
+// token of whoever builds the sale in Redis next. The stock row counts the
+// claims of an epoch from 0.
+// seckill.ErrSuperseded: the epoch or the version is another by now, somebody
+// else moved it (or this call did, and its reply was lost).
 // seckill.ErrNotFound: there is no such sale.
-func (s *Store) NextEpoch(ctx context.Context, sale string, from, to int64) error {
+func (s *Store) NextEpoch(ctx context.Context, sale seckill.Sale, to int64) error {
 	err := s.inTx(ctx, func(ctx context.Context, tx *sql.Tx) error {
 		n, err := exec(ctx, tx, `
-			UPDATE sales SET epoch = ?, updated_at = UTC_TIMESTAMP(3) WHERE id = ? AND epoch = ?`, to, sale, from)
-		if err != nil || n == 1 {
+			UPDATE sales SET epoch = ?, updated_at = UTC_TIMESTAMP(3) WHERE id = ? AND epoch = ? AND version = ?`,
+			to, sale.ID, sale.Epoch, sale.Version)
+		if err != nil {
 			return err
 		}
-		if _, err := saleOf(ctx, tx, sale); err != nil {
+		if n == 1 {
+			_, err := exec(ctx, tx, `
+				UPDATE stock SET epoch = ?, placed = 0, version = version + 1 WHERE sale = ?`, to, sale.ID)
+			return err
+		}
+		if _, err := saleOf(ctx, tx, sale.ID); err != nil {
 			return missing(err)
 		}
 		return seckill.ErrSuperseded
 	})
 	if err != nil {
-		return fmt.Errorf("next epoch of %s after %d: %w", sale, from, err)
+		return fmt.Errorf("next epoch of %s after %d: %w", sale.ID, sale.Epoch, err)
 	}
 	return nil
 }

@@ -139,7 +139,11 @@ func TestLimitAndSKUAreFixedOncePrepared(t *testing.T) {
 		if _, err := e.PutSale(e.Context(), sale); err != nil {
 			e.Fatalf("before: %v", err)
 		}
-		if err := e.NextEpoch(e.Context(), sale.ID, 0, 1); err != nil {
+		sale, err := e.Sale(e.Context(), sale.ID)
+		if err != nil {
+			e.Fatal(err)
+		}
+		if err := e.NextEpoch(e.Context(), sale, 1); err != nil {
 			e.Fatal(err)
 		}
 		limit, sku, price := sale, sale, sale
@@ -168,7 +172,7 @@ func TestOneWinsAnEpoch(t *testing.T) {
 		var won, lost, epoch atomic.Int64
 		n := min(e.racers, 20)
 		together(n, func(i int) {
-			err := e.NextEpoch(e.Context(), sale.ID, 0, int64(i+7))
+			err := e.NextEpoch(e.Context(), sale, int64(i+7))
 			switch {
 			case err == nil:
 				epoch.Store(int64(i + 7))
@@ -185,7 +189,7 @@ func TestOneWinsAnEpoch(t *testing.T) {
 		if got, err := e.Sale(e.Context(), sale.ID); err != nil || got.Epoch != epoch.Load() || got.Version != sale.Version {
 			e.Errorf("sale %+v, %v", got, err)
 		}
-		if err := e.NextEpoch(e.Context(), "unheard-of", 0, 1); !errors.Is(err, seckill.ErrNotFound) {
+		if err := e.NextEpoch(e.Context(), seckill.Sale{ID: "unheard-of"}, 1); !errors.Is(err, seckill.ErrNotFound) {
 			e.Errorf("no sale: %v", err)
 		}
 	})

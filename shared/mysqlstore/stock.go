@@ -24,8 +24,8 @@ func (s *Store) Stock(ctx context.Context, sale string) (seckill.Stock, error) {
 
 func stockOf(ctx context.Context, q querier, sale string) (seckill.Stock, error) {
 	var k seckill.Stock
-	err := get(q.QueryRowContext(ctx, `SELECT opened, available, seq, version FROM stock WHERE sale = ?`, sale),
-		&k.Opened, &k.Available, &k.Seq, &k.Version)
+	err := get(q.QueryRowContext(ctx, `SELECT opened, available, seq, placed, version FROM stock WHERE sale = ?`, sale),
+		&k.Opened, &k.Available, &k.Seq, &k.Placed, &k.Version)
 	return k, err
 }
 
@@ -47,12 +47,19 @@ func openUnits(ctx context.Context, tx *sql.Tx, sale string, n int64) error {
 // errShort: the stock has fewer units than were to be taken.
 var errShort = errors.New("not enough units available")
 
-// takeUnits takes n units of a sale out of stock and notes that claims up to
-// seq have been seen. errShort: nothing was taken.
-func takeUnits(ctx context.Context, tx *sql.Tx, sale string, n, seq int64) error {
+// seen is what a sale's stock row is told of claims that were written: the
+// greatest sequence, and how many were of the newest epoch among them.
+type seen struct {
+	seq, epoch, placed int64
+}
+
+// takeUnits takes n units of a sale out of stock, none if n is 0, and notes
+// the claims that were seen. errShort: nothing was taken.
+func takeUnits(ctx context.Context, tx *sql.Tx, sale string, n int64, s seen) error {
 	rows, err := exec(ctx, tx, `
-		UPDATE stock SET available = available - ?, version = version + 1, seq = GREATEST(seq, ?)
-		WHERE sale = ? AND available >= ?`, n, seq, sale, n)
+		UPDATE stock SET available = available - ?, version = version + 1, seq = GREATEST(seq, ?),
+			placed = placed + CASE WHEN epoch = ? THEN ? ELSE 0 END
+		WHERE sale = ? AND available >= ?`, n, s.seq, s.epoch, s.placed, sale, n)
 	if err == nil && rows != 1 {
 		return errShort
 	}

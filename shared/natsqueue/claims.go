@@ -53,6 +53,17 @@ func (q *Queue) Backlog(ctx context.Context) (pending, ackPending uint64, err er
 	return info.NumPending, uint64(info.NumAckPending), nil
 }
 
+// Waiting counts the claims that are not answered for good, delivered or not,
+// and tells when the oldest of them was published, by the broker's clock.
+func (q *Queue) Waiting(ctx context.Context) (n uint64, oldest time.Time, err error) {
+	stream, err := q.stream(ctx, StreamClaims)
+	if err != nil {
+		return 0, time.Time{}, err
+	}
+	state := stream.CachedInfo().State
+	return state.Msgs, state.FirstTime, nil
+}
+
 // Subscription takes claims from stream CLAIMS. It may be used from many
 // goroutines.
 type Subscription struct {

@@ -50,6 +50,27 @@ func (q *Queue) Dead(ctx context.Context, limit int) ([]Dead, error) {
 	return found, nil
 }
 
+// parkedMax bounds the parked claims that ParkedClaims looks at.
+const parkedMax = 10_000
+
+// ParkedClaims returns the ids of the claims that are parked.
+func (q *Queue) ParkedClaims(ctx context.Context) (map[string]bool, error) {
+	stream, err := q.stream(ctx, StreamDead)
+	if err != nil {
+		return nil, err
+	}
+	claims := map[string]bool{}
+	if stream.CachedInfo().State.Msgs == 0 {
+		return claims, nil
+	}
+	parked, err := q.Dead(ctx, parkedMax)
+	for _, d := range parked {
+		claim, _, _ := strings.Cut(d.ID, ".")
+		claims[claim] = true
+	}
+	return claims, err
+}
+
 func dead(msg *jetstream.RawStreamMsg) Dead {
 	d := Dead{
 		Seq: msg.Sequence, ID: msg.Header.Get(headerID), Subject: msg.Header.Get(headerSubject),

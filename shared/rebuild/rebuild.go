@@ -14,10 +14,11 @@ import (
 
 // Records is the sale in MySQL; mysqlstore.Store is one.
 type Records interface {
+	Sale(ctx context.Context, id string) (seckill.Sale, error)
 	Stock(ctx context.Context, sale string) (seckill.Stock, error)
-	// NextEpoch moves the sale's epoch from one to another; ErrSuperseded if
-	// it is no longer from.
-	NextEpoch(ctx context.Context, sale string, from, to int64) error
+	// NextEpoch moves the sale, as it was read, to a later epoch;
+	// ErrSuperseded if the sale is another by now.
+	NextEpoch(ctx context.Context, sale seckill.Sale, to int64) error
 	// Snapshot hands over all orders of the sale in chunks, and the stock at
 	// the same instant.
 	Snapshot(ctx context.Context, sale string, size int, each func([]seckill.Order) error) (seckill.Stock, error)
@@ -30,8 +31,8 @@ type Records interface {
 type Reservations interface {
 	Head(ctx context.Context, sale string) (seckill.SaleHead, error)
 	Unsettled(ctx context.Context, sale, cursor string, minAge time.Duration, sizeMax int) ([]seckill.AcceptedClaim, string, error)
-	Fence(ctx context.Context, sale string) error
-	NoteDrain(ctx context.Context, sale string, claimsSeq uint64) error
+	Fence(ctx context.Context, sale string, epoch int64) error
+	NoteDrain(ctx context.Context, sale string, epoch int64, claimsSeq uint64) error
 	Begin(ctx context.Context, sale seckill.Sale) error
 	Load(ctx context.Context, sale seckill.Sale, orders []seckill.Order) error
 	Lift(ctx context.Context, sale seckill.Sale, available, opened, seq int64) error
@@ -71,6 +72,8 @@ const (
 	drainMax = 20 * time.Second
 	// buildMax is how long a build may be silent before it is taken for dead.
 	buildMax = 15 * time.Second
+	// fillMax bounds a whole build; it does not end with the sweep it began in.
+	fillMax = 10 * time.Minute
 	// chunk is how many orders or claims are handled at a time.
 	chunk = 500
 )
@@ -84,16 +87,35 @@ type Builder struct {
 }
 
 // Bring makes Redis agree with MySQL about one sale, as far as one call can:
-// a sale with claims in flight takes several. sale is as MySQL has it.
-func (b Builder) Bring(ctx context.Context, sale seckill.Sale) (Outcome, error) {
-	// MySQL first: each claim is counted in Redis before MySQL can have seen it.
-	stock, err := b.Records.Stock(ctx, sale.ID)
-	if err != nil {
-		return "", fmt.Errorf("bring sale %s: %w", sale.ID, err)
+// a sale with claims in flight takes several.
+func (b Builder) Bring(ctx context.Context, id string) (Outcome, error) {
+	outcome, err := b.bring(ctx, id)
+	if errors.Is(err, seckill.ErrSuperseded) {
+		return Building, nil
 	}
-	head, err := b.Reservations.Head(ctx, sale.ID)
+	return outcome, wrap("bring", id, err)
+}
+
+func (b Builder) bring(ctx context.Context, id string) (Outcome, error) {
+	// MySQL first: each claim is counted in Redis before MySQL can have seen
+	// it. And the sale anew: whoever lists sales may have done so before
+	// another build ended.
+	sale, err := b.Records.Sale(ctx, id)
 	if err != nil {
-		return "", fmt.Errorf("bring sale %s: %w", sale.ID, err)
+		return "", err
+	}
+	stock, err := b.Records.Stock(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	head, err := b.Reservations.Head(ctx, id)
+	if err != nil {
+		return "", err
+	}
+	if head.Sale.Epoch > sale.Epoch {
+		if sale, err = b.Records.Sale(ctx, id); err != nil { // built in between
+			return "", err
+		}
 	}
 	if sound(head, sale, stock) {
 		drifted, err := b.drifted(ctx, sale.ID, stock, head)
@@ -107,18 +129,19 @@ func (b Builder) Bring(ctx context.Context, sale seckill.Sale) (Outcome, error) 
 	switch {
 	case sale.Epoch == 0:
 		return b.build(ctx, sale, head)
-	case head.Fence == seckill.FenceRebuild && head.FenceAge < buildMax:
+	case head.Fence != seckill.FenceRebuild:
+		return b.drain(ctx, sale, head)
+	case head.FenceAge >= 0 && head.FenceAge < buildMax: // a clock may have been set back
 		return Building, nil
-	case head.Fence == seckill.FenceRebuild:
-		return b.build(ctx, sale, head)
 	}
-	return b.drain(ctx, sale)
+	return b.build(ctx, sale, head)
 }
 
-// sound reports whether Redis holds the sale, whole and not older than MySQL.
+// sound reports whether Redis holds the sale, whole and not older than MySQL:
+// it knows of at least as many claims of this epoch as were written.
 func sound(head seckill.SaleHead, sale seckill.Sale, stock seckill.Stock) bool {
 	return head.Loaded && head.Fence == seckill.FenceNone && head.StockOK &&
-		head.Sale.Epoch == sale.Epoch && head.Seq >= stock.Seq
+		head.Sale.Epoch == sale.Epoch && head.Accepted >= stock.Placed
 }
 
 // drifted reports whether a sale at rest has other numbers in Redis than in
@@ -160,19 +183,16 @@ func (b Builder) amend(ctx context.Context, sale seckill.Sale, head seckill.Sale
 
 // drain fences the sale and brings its claims in flight into MySQL; once they
 // are there, it builds.
-func (b Builder) drain(ctx context.Context, sale seckill.Sale) (Outcome, error) {
-	if err := b.Reservations.Fence(ctx, sale.ID); err != nil {
+func (b Builder) drain(ctx context.Context, sale seckill.Sale, head seckill.SaleHead) (Outcome, error) {
+	epoch := head.Sale.Epoch
+	if err := b.Reservations.Fence(ctx, sale.ID, epoch); err != nil {
 		return "", wrap("fence", sale.ID, err)
 	}
-	head, err := b.Reservations.Head(ctx, sale.ID)
-	if err != nil {
-		return "", wrap("look again at", sale.ID, err)
-	}
 	if !head.FenceNoted {
-		return Draining, b.note(ctx, sale.ID)
+		return Draining, b.note(ctx, sale.ID, epoch)
 	}
 	applied, err := b.Claims.ClaimsApplied(ctx, head.FenceSeq)
-	if !applied && head.FenceAge < drainMax {
+	if !applied && head.FenceAge >= 0 && head.FenceAge < drainMax {
 		return Draining, wrap("drain", sale.ID, err)
 	}
 	return b.build(ctx, sale, head)
@@ -180,7 +200,7 @@ func (b Builder) drain(ctx context.Context, sale seckill.Sale) (Outcome, error) 
 
 // note publishes what the claim log still has, which the build will drop, and
 // then notes how far the claims in flight reach.
-func (b Builder) note(ctx context.Context, sale string) error {
+func (b Builder) note(ctx context.Context, sale string, epoch int64) error {
 	cursor := ""
 	for {
 		claims, next, err := b.Reservations.Unsettled(ctx, sale, cursor, 0, chunk)
@@ -206,7 +226,7 @@ func (b Builder) note(ctx context.Context, sale string) error {
 	if err != nil {
 		return wrap("note the drain of", sale, err)
 	}
-	return wrap("note the drain of", sale, b.Reservations.NoteDrain(ctx, sale, seq))
+	return wrap("note the drain of", sale, b.Reservations.NoteDrain(ctx, sale, epoch, seq))
 }
 
 // build writes the sale into Redis as a new epoch.
@@ -214,15 +234,13 @@ func (b Builder) build(ctx context.Context, sale seckill.Sale, head seckill.Sale
 	// Redis may know a later epoch than MySQL, when MySQL is the one that was
 	// set back; the new one must be later than both.
 	to := max(sale.Epoch, head.Sale.Epoch) + 1
-	err := b.Records.NextEpoch(ctx, sale.ID, sale.Epoch, to)
-	if err == nil {
-		sale.Epoch = to
-		err = b.fill(ctx, sale)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), fillMax)
+	defer cancel()
+	if err := b.Records.NextEpoch(ctx, sale, to); err != nil {
+		return "", wrap("build", sale.ID, err)
 	}
-	if errors.Is(err, seckill.ErrSuperseded) {
-		return Building, nil
-	}
-	return Built, wrap("build", sale.ID, err)
+	sale.Epoch = to
+	return Built, wrap("build", sale.ID, b.fill(ctx, sale))
 }
 
 func (b Builder) fill(ctx context.Context, sale seckill.Sale) error {

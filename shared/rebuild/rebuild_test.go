@@ -61,9 +61,7 @@ func must(t *testing.T, err error) {
 }
 
 func (s *shop) bring() (rebuild.Outcome, error) {
-	sale, err := s.mysql.Sale(s.t.Context(), s.id)
-	must(s.t, err)
-	return rebuild.Builder{Records: s.mysql, Reservations: s.redis, Claims: s.queue}.Bring(s.t.Context(), sale)
+	return rebuild.Builder{Records: s.mysql, Reservations: s.redis, Claims: s.queue}.Bring(s.t.Context(), s.id)
 }
 
 func (s *shop) wantBring(want rebuild.Outcome) {
@@ -102,7 +100,7 @@ func (s *shop) settle(placed []seckill.Placement) []seckill.Settled {
 	s.t.Helper()
 	settlements := make([]seckill.Settlement, len(placed))
 	for i, p := range placed {
-		settlements[i] = p.Settlement()
+		settlements[i] = p.Settlement(seckill.AcceptedClaim{})
 	}
 	answers, err := s.redis.Settle(s.t.Context(), s.id, settlements)
 	must(s.t, err)
@@ -272,6 +270,102 @@ func TestRedisCameBackOlder(t *testing.T) {
 	}
 }
 
+// Redis came back older and was overtaken by new claims before anybody looked:
+// the count of claims tells, however far the sequence has gone on.
+func TestRedisCameBackOlderAndWasOvertaken(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 20, 1)
+	s.wantBring(rebuild.Built)
+	early, _ := s.claim(names("e", 2)...)
+	s.settle(s.place(early))
+	old := s.dump()
+	lost, _ := s.claim(names("l", 5)...)
+	s.settle(s.place(lost))
+	s.restore(old)
+	after, _ := s.claim(names("a", 9)...) // 2 + 9 claims: more than MySQL has seen
+	s.settle(s.place(after))
+	s.wantBring(rebuild.Draining)
+	testenv.Eventually(t, 30*time.Second, func() error {
+		if outcome, err := s.bring(); err != nil || outcome != rebuild.Built {
+			return fmt.Errorf("%s %w", outcome, err)
+		}
+		return nil
+	})
+	s.atRest(4)
+	_, outcomes := s.claim(names("l", 5)...)
+	for _, o := range outcomes {
+		if o != seckill.OutcomeHeld {
+			t.Fatalf("a buyer who has an order claims again: %v", outcomes)
+		}
+	}
+}
+
+// Who looked before another build ended does not fence what was built.
+func TestALateLookDoesNotFenceANewBuild(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 5, 1)
+	s.wantBring(rebuild.Built)
+	s.wipe("stock")
+	s.wantBring(rebuild.Draining)
+	testenv.Eventually(t, 30*time.Second, func() error {
+		if outcome, err := s.bring(); err != nil || outcome != rebuild.Built {
+			return fmt.Errorf("%s %w", outcome, err)
+		}
+		return nil
+	})
+	for name, err := range map[string]error{
+		"fence": s.redis.Fence(t.Context(), s.id, 1), "note": s.redis.NoteDrain(t.Context(), s.id, 1, 7), "note of this epoch": s.redis.NoteDrain(t.Context(), s.id, 2, 7),
+	} {
+		if !errors.Is(err, seckill.ErrSuperseded) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	s.wantBring(rebuild.Fresh)
+	s.atRest(5)
+}
+
+// A sale that was changed after it was listed is built as it is now.
+func TestAChangedSaleIsBuiltAsItIs(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 5, 1)
+	listed, err := s.mysql.Sale(t.Context(), s.id)
+	must(t, err)
+	changed := listed
+	changed.Limit = 3
+	_, err = s.mysql.PutSale(t.Context(), changed)
+	must(t, err)
+	if err := s.mysql.NextEpoch(t.Context(), listed, 1); !errors.Is(err, seckill.ErrSuperseded) {
+		t.Fatalf("an old list must not build: %v", err)
+	}
+	s.wantBring(rebuild.Built)
+	claims, _ := s.claim("a")
+	if claims[0].Limit != 3 {
+		t.Fatalf("claim %+v", claims[0])
+	}
+}
+
+// An event of a sale that Redis does not hold is settled for good: whoever
+// builds the sale reads its order.
+func TestSettleOfASaleThatIsGone(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 5, 1)
+	s.wantBring(rebuild.Built)
+	claims, _ := s.claim("a")
+	s.wipe("sale", "stock", "buyers", "claims", "log")
+	for _, answer := range s.settle(s.place(claims)) {
+		if answer != seckill.SettledGone {
+			t.Fatalf("settled: %s", answer)
+		}
+	}
+	testenv.Eventually(t, 30*time.Second, func() error {
+		if outcome, err := s.bring(); err != nil || outcome != rebuild.Built {
+			return fmt.Errorf("%s %w", outcome, err)
+		}
+		return nil
+	})
+	s.atRest(4)
+}
+
 var saleKeys = []string{"sale", "stock", "buyers", "claims", "log"}
 
 func (s *shop) dump() map[string]string {
@@ -359,11 +453,9 @@ func TestNothingIsBuiltWithoutTheBroker(t *testing.T) {
 	s := newShop(t, 5, 1)
 	s.wantBring(rebuild.Built)
 	s.wipe("stock")
-	sale, err := s.mysql.Sale(t.Context(), s.id)
-	must(t, err)
 	down := rebuild.Builder{Records: s.mysql, Reservations: s.redis, Claims: away{errors.New("no broker")}}
 	for range 2 {
-		if outcome, err := down.Bring(t.Context(), sale); err == nil || outcome == rebuild.Built {
+		if outcome, err := down.Bring(t.Context(), s.id); err == nil || outcome == rebuild.Built {
 			t.Fatalf("bring: %s %v", outcome, err)
 		}
 	}

@@ -19,8 +19,12 @@ const (
 	BatchMax = 512
 	// rateGap is the least time between two attempts of a buyer in a sale.
 	rateGap = time.Second
-	// keyTTL is how long an Idempotency-Key is remembered across sales;
-	// inside a sale its claim is known as long as the sale.
+	// triedTTL is how long an Idempotency-Key is remembered across sales: long
+	// enough for the retries of a request that was refused or got no answer,
+	// short enough that a crowd before the opening fills no memory.
+	triedTTL = 2 * time.Minute
+	// keyTTL is how long the key of an accepted claim is remembered across
+	// sales; inside its sale the claim is known as long as the sale.
 	keyTTL = 24 * time.Hour
 )
 
@@ -51,7 +55,42 @@ func (s *Store) Claim(ctx context.Context, sale string, requests []seckill.Claim
 	if err != nil {
 		return nil, unavailable("claim in sale "+sale, err)
 	}
-	return decisions, readDecisions(sale, reply, requests, bound, decisions)
+	if err := readDecisions(sale, reply, requests, bound, decisions); err != nil {
+		return nil, err
+	}
+	return decisions, s.afterwards(ctx, sale, requests, decisions)
+}
+
+// afterwards keeps the keys of accepted claims for long, and fetches from the
+// claim log what a repeated claim that is still reserved was accepted as: the
+// first answer may have been lost before the claim was published.
+func (s *Store) afterwards(ctx context.Context, sale string, requests []seckill.ClaimRequest, decisions []seckill.Decision) error {
+	pipe := s.client.Pipeline()
+	entries := make(map[int]*redis.XMessageSliceCmd)
+	for i, d := range decisions {
+		if d.Accepted != nil && requests[i].Key != "" {
+			pipe.PExpire(ctx, boundKey(requests[i].Buyer, requests[i].Key), keyTTL)
+		}
+		if d.Outcome == seckill.OutcomeReserved && d.Accepted == nil && d.LogEntry != "" {
+			entries[i] = pipe.XRange(ctx, logKey(sale), d.LogEntry, d.LogEntry)
+		}
+	}
+	if pipe.Len() == 0 {
+		return nil
+	}
+	if _, err := pipe.Exec(ctx); err != nil {
+		return unavailable("look up claims of sale "+sale, err)
+	}
+	for i, entry := range entries {
+		if messages := entry.Val(); len(messages) == 1 {
+			accepted, err := readEntry(sale, messages[0])
+			if err != nil {
+				return err
+			}
+			decisions[i].Accepted = &accepted
+		}
+	}
+	return nil
 }
 
 // bind ties the Idempotency-Keys of the batch to their requests. It returns
@@ -63,7 +102,7 @@ func (s *Store) bind(ctx context.Context, sale string, requests []seckill.ClaimR
 	pipe := s.client.Pipeline()
 	for i, r := range requests {
 		if r.Key != "" {
-			replies[i] = bindScript.EvalSha(ctx, pipe, []string{boundKey(r.Buyer, r.Key)}, bindValue(sale, r), keyTTL.Milliseconds())
+			replies[i] = bindScript.EvalSha(ctx, pipe, []string{boundKey(r.Buyer, r.Key)}, bindValue(sale, r), triedTTL.Milliseconds())
 		}
 	}
 	if len(replies) > 0 {
@@ -98,7 +137,7 @@ func bindValue(sale string, r seckill.ClaimRequest) string {
 func (s *Store) boundValue(ctx context.Context, sale string, r seckill.ClaimRequest, reply *redis.Cmd) (string, error) {
 	value, err := reply.Text()
 	if redis.HasErrorPrefix(err, "NOSCRIPT") {
-		value, err = bindScript.Eval(ctx, s.client, []string{boundKey(r.Buyer, r.Key)}, bindValue(sale, r), keyTTL.Milliseconds()).Text()
+		value, err = bindScript.Eval(ctx, s.client, []string{boundKey(r.Buyer, r.Key)}, bindValue(sale, r), triedTTL.Milliseconds()).Text()
 	}
 	if err != nil {
 		return "", unavailable("bind key in sale "+sale, err)
@@ -178,7 +217,7 @@ func (h claimHead) decision(answer string, r seckill.ClaimRequest) (seckill.Deci
 			d.Outcome = seckill.OutcomeReserved
 		}
 		id, record, _ := strings.Cut(rest, " ")
-		d.Claim, _, err = readRecord(h.shared.Sale, id, record)
+		d.Claim, d.LogEntry, err = readRecord(h.shared.Sale, id, record)
 	case "not_open":
 		var at int64
 		at, err = strconv.ParseInt(rest, 10, 64)

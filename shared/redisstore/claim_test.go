@@ -21,8 +21,8 @@ func TestClaimReservesOnceAndAnswersAgain(t *testing.T) {
 		must(t, a.Validate())
 		second := w.claim(t, sale.ID, r)
 		wantOutcome(t, second, seckill.OutcomeReserved)
-		if second.Accepted != nil || second.Claim != first.Claim {
-			t.Fatalf("a repeat must answer the same claim and accept nothing: %+v", second)
+		if second.Claim != first.Claim || second.Accepted == nil || *second.Accepted != *a {
+			t.Fatalf("a repeat must answer, and publish, the same claim: %+v", second)
 		}
 		w.wantNumbers(t, sale, 2, 1, 1)
 		unsettled, next, err := w.Unsettled(t.Context(), sale.ID, "", 0, 10)
@@ -122,14 +122,26 @@ func TestIdempotencyKeyBelongsToItsFirstRequest(t *testing.T) {
 	})
 }
 
+// A crowd that is refused leaves no keys behind for long.
+func TestOnlyAcceptedKeysAreKept(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w world) {
+		sale := w.opened(t, 1, 1)
+		accepted, refused := w.keyTTL(t, sale.ID, "a"), w.keyTTL(t, sale.ID, "b")
+		if accepted < 23*time.Hour || refused > 2*time.Minute {
+			t.Errorf("the key of an accepted claim is kept for %s, of a refused one for %s", accepted, refused)
+		}
+	})
+}
+
 func TestUnknownAndFencedSalesAreNotSoldOut(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w world) {
 		sale := saleFor(t, 3, 1)
 		wantOutcome(t, w.claim(t, sale.ID, request("b", 1)), seckill.OutcomeNotLoaded)
-		must(t, w.Fence(t.Context(), sale.ID))
-		must(t, w.NoteDrain(t.Context(), sale.ID, 7))
-		must(t, w.NoteDrain(t.Context(), sale.ID, 9))
+		must(t, w.Fence(t.Context(), sale.ID, 0))
+		must(t, w.NoteDrain(t.Context(), sale.ID, 0, 7))
+		must(t, w.NoteDrain(t.Context(), sale.ID, 0, 9))
 		wantOutcome(t, w.claim(t, sale.ID, request("b", 1)), seckill.OutcomeFenced)
 		h, err := w.Head(t.Context(), sale.ID)
 		must(t, err)

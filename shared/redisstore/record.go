@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -150,7 +151,8 @@ func readEntry(sale string, m redis.XMessage) (seckill.AcceptedClaim, error) {
 
 // Unsettled returns up to sizeMax claims of the log that are older than
 // minAge and come after the cursor ("" begins), oldest first, and the cursor
-// for the next call ("" when there are no more).
+// for the next call ("" when there are no more). An entry that cannot be read
+// is logged and left out.
 func (s *Store) Unsettled(ctx context.Context, sale, cursor string, minAge time.Duration, sizeMax int) ([]seckill.AcceptedClaim, string, error) {
 	now, err := s.client.Time(ctx).Result()
 	if err != nil {
@@ -160,7 +162,10 @@ func (s *Store) Unsettled(ctx context.Context, sale, cursor string, minAge time.
 	if cursor != "" {
 		from = "(" + cursor
 	}
-	until := strconv.FormatInt(now.Add(-minAge).UnixMilli(), 10)
+	until := "+"
+	if minAge > 0 {
+		until = strconv.FormatInt(now.Add(-minAge).UnixMilli(), 10)
+	}
 	messages, err := s.client.XRangeN(ctx, logKey(sale), from, until, int64(sizeMax)).Result()
 	if redis.HasErrorPrefix(err, "WRONGTYPE") {
 		return nil, "", fmt.Errorf("claim log of sale %s: %w: %w", sale, seckill.ErrLost, err)
@@ -170,12 +175,14 @@ func (s *Store) Unsettled(ctx context.Context, sale, cursor string, minAge time.
 	}
 	claims := make([]seckill.AcceptedClaim, 0, len(messages))
 	for _, m := range messages {
+		cursor = m.ID
 		claim, err := readEntry(sale, m)
 		if err != nil {
-			return nil, "", err
+			// One spoiled entry must not keep the others from being published.
+			slog.ErrorContext(ctx, "a claim log entry cannot be read", "sale", sale, "entry", m.ID, "error", err)
+			continue
 		}
 		claims = append(claims, claim)
-		cursor = m.ID
 	}
 	if len(messages) < sizeMax {
 		cursor = ""

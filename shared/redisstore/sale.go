@@ -56,7 +56,7 @@ func (f fields) head(sale string) seckill.SaleHead {
 			Epoch: f.int("epoch"), Version: f.int("version"),
 		},
 		Stock: f.int("stock"), Opened: f.int("opened"), Held: f.int("held"), Reserved: f.int("reserved"),
-		Debt: f.int("debt"), Seq: f.int("seq"), Fence: seckill.Fence(f["fence"]),
+		Debt: f.int("debt"), Seq: f.int("seq"), Accepted: f.int("seq") - f.int("lift_seq"), Fence: seckill.Fence(f["fence"]),
 		FenceSeq: uint64(max(0, f.int("fence_seq"))), Now: f.time("now_ms"),
 	}
 	_, h.FenceNoted = f["fence_seq"]
@@ -66,21 +66,17 @@ func (f fields) head(sale string) seckill.SaleHead {
 	return h
 }
 
-// Fence stops claims of a sale until it is built anew.
-func (s *Store) Fence(ctx context.Context, sale string) error { return s.fence(ctx, sale, "") }
-
-// NoteDrain notes how far the claims in flight of a fenced sale reach in the
-// stream of claims; the first note stays.
-func (s *Store) NoteDrain(ctx context.Context, sale string, claimsSeq uint64) error {
-	return s.fence(ctx, sale, strconv.FormatUint(claimsSeq, 10))
+// Fence stops claims of a sale until it is built anew, if Redis holds the
+// given epoch of it (0: does not hold it); seckill.ErrSuperseded otherwise.
+func (s *Store) Fence(ctx context.Context, sale string, epoch int64) error {
+	return s.build(ctx, s.scripts.fence, sale, "fenced", epoch)
 }
 
-func (s *Store) fence(ctx context.Context, sale, claimsSeq string) error {
-	reply, err := s.word(ctx, s.scripts.fence, sale, claimsSeq)
-	if err == nil && reply != "fenced" && reply != "same" {
-		err = unexpected(sale, reply)
-	}
-	return err
+// NoteDrain notes how far the claims in flight of a fenced sale reach in the
+// stream of claims; the first note stays. seckill.ErrSuperseded if the sale
+// is not drained any more, or is at another epoch.
+func (s *Store) NoteDrain(ctx context.Context, sale string, epoch int64, claimsSeq uint64) error {
+	return s.build(ctx, s.scripts.note, sale, "noted", epoch, strconv.FormatUint(claimsSeq, 10))
 }
 
 // Begin drops what Redis holds of the sale and begins to build it behind the
@@ -137,7 +133,7 @@ func (s *Store) build(ctx context.Context, sc *redis.Script, sale, want string, 
 		return err
 	case reply == "superseded":
 		return fmt.Errorf("build sale %s: %w", sale, seckill.ErrSuperseded)
-	case reply != want:
+	case reply != want && reply != "same":
 		return unexpected(sale, reply)
 	}
 	return nil

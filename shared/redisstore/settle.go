@@ -16,7 +16,7 @@ func (s *Store) Settle(ctx context.Context, sale string, settlements []seckill.S
 		chunk := settlements[start:min(start+BatchMax, len(settlements))]
 		args := make([]any, 0, 6*len(chunk))
 		for _, c := range chunk {
-			args = append(args, c.Claim, c.Buyer, c.Quantity, string(c.Status), recordExtra(c.Status, c.PayBy, c.Reason), c.Seq)
+			args = append(args, c.Claim, c.Buyer, c.Quantity, string(c.Status), recordExtra(c.Status, c.PayBy, c.Reason), c.Epoch)
 		}
 		words, err := s.settled(ctx, s.scripts.settle, sale, args)
 		if err != nil {
@@ -54,7 +54,7 @@ func (s *Store) settled(ctx context.Context, sc *redis.Script, sale string, args
 	answers := make([]seckill.Settled, len(words))
 	for i, word := range words {
 		switch answer := seckill.Settled(word); answer {
-		case seckill.SettledDone, seckill.SettledSame, seckill.SettledAdopted, seckill.SettledFenced:
+		case seckill.SettledDone, seckill.SettledSame, seckill.SettledAdopted, seckill.SettledGone, seckill.SettledFenced:
 			answers[i] = answer
 		default:
 			return nil, unexpected(sale, word)

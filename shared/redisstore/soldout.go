@@ -10,27 +10,27 @@ import (
 // Peek takes a short look at a sale, by plain reads of two keys.
 func (s *Store) Peek(ctx context.Context, sale string) (seckill.SalePeek, error) {
 	pipe := s.client.Pipeline()
-	state := pipe.HMGet(ctx, saleKey(sale), "epoch", "seq", "limit", "fence", "paused", "opens_ms", "closes_ms")
+	state := pipe.HMGet(ctx, saleKey(sale), "epoch", "seq", "limit", "fence", "paused", "opens_ms", "closes_ms", "held")
 	stock, now := pipe.Get(ctx, stockKey(sale)), pipe.Time(ctx)
 	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
 		return seckill.SalePeek{}, unavailable("peek at sale "+sale, err)
 	}
-	texts := make([]string, 0, 8)
+	texts := make([]string, 0, 9)
 	for _, value := range append(state.Val(), stock.Val()) {
 		text, _ := value.(string)
 		texts = append(texts, text)
 	}
-	if len(texts) != 8 || texts[3] != "" {
+	if len(texts) != 9 || texts[3] != "" {
 		return seckill.SalePeek{}, nil
 	}
-	n, err := integers(texts[0], texts[1], texts[2], texts[4], texts[5], texts[6], texts[7])
+	n, err := integers(texts[0], texts[1], texts[2], texts[4], texts[5], texts[6], texts[7], texts[8])
 	if err != nil {
 		return seckill.SalePeek{}, nil //nolint:nilerr // not loaded, or spoiled: claim.lua says which
 	}
 	ms := now.Val().UnixMilli()
 	return seckill.SalePeek{
 		Open:  n[3] == 0 && ms >= n[4] && ms < n[5],
-		Epoch: n[0], Seq: n[1], Limit: n[2], Stock: n[6],
+		Epoch: n[0], Seq: n[1], Limit: n[2], Held: n[6], Stock: n[7],
 	}, nil
 }
 
@@ -64,8 +64,8 @@ func (s *Store) Holders(ctx context.Context, sale string) (map[string]struct{}, 
 		}
 	}
 	after, err := s.Peek(ctx, sale)
-	if err == nil && (after.Epoch != before.Epoch || after.Seq != before.Seq) {
-		err = fmt.Errorf("claims of sale %s went on: %w", sale, seckill.ErrUnavailable)
+	if err == nil && (after.Epoch != before.Epoch || after.Seq != before.Seq || after.Held != before.Held) {
+		err = fmt.Errorf("the holders of sale %s changed: %w", sale, seckill.ErrUnavailable)
 	}
 	return holders, after, err
 }

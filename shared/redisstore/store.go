@@ -54,13 +54,13 @@ type Store struct {
 // scripts are the scripts of a sale as go-redis sends them: by digest, and by
 // text to a server that does not know the digest.
 type scripts struct {
-	claim, settle, restock, head, fence, open, load, lift, amend *redis.Script
+	claim, settle, restock, head, fence, note, open, load, lift, amend *redis.Script
 }
 
 func newScripts(text func(lua.Script) string) scripts {
 	s := func(sc lua.Script) *redis.Script { return redis.NewScript(text(sc)) }
 	return scripts{
-		claim: s(lua.Claim), settle: s(lua.Settle), restock: s(lua.Restock), head: s(lua.Head), fence: s(lua.Fence),
+		claim: s(lua.Claim), settle: s(lua.Settle), restock: s(lua.Restock), head: s(lua.Head), fence: s(lua.Fence), note: s(lua.Note),
 		open: s(lua.Open), load: s(lua.Load), lift: s(lua.Lift), amend: s(lua.Amend),
 	}
 }

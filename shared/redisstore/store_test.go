@@ -105,6 +105,17 @@ func (w world) forgetRate(t *testing.T, sale, buyer string) {
 	must(t, w.raw.Del(context.Background(), fmt.Sprintf("seckill:{%s}:rate:%s", sale, buyer)).Err())
 }
 
+// keyTTL claims with an Idempotency-Key and returns how long it is remembered.
+func (w world) keyTTL(t *testing.T, sale, buyer string) time.Duration {
+	t.Helper()
+	r := request(buyer+"-"+sale, 1)
+	r.Key = "k"
+	w.claim(t, sale, r)
+	ttl, err := w.raw.PTTL(t.Context(), redisstore.BoundKey(r.Buyer, r.Key)).Result()
+	must(t, err)
+	return ttl
+}
+
 func wantOutcome(t *testing.T, d seckill.Decision, want seckill.Outcome) {
 	t.Helper()
 	if d.Outcome != want {
@@ -123,7 +134,7 @@ func (w world) wantNumbers(t *testing.T, sale seckill.Sale, stock, held, reserve
 }
 
 func ordered(c seckill.AcceptedClaim) seckill.Settlement {
-	return seckill.Settlement{Claim: c.Claim, Buyer: c.Buyer, Quantity: c.Quantity, Status: seckill.ClaimOrdered, PayBy: time.UnixMilli(1893456000123).UTC(), Seq: c.Seq}
+	return seckill.Settlement{Claim: c.Claim, Buyer: c.Buyer, Quantity: c.Quantity, Status: seckill.ClaimOrdered, PayBy: time.UnixMilli(1893456000123).UTC(), Epoch: c.Epoch}
 }
 
 func (w world) settle(t *testing.T, sale string, s seckill.Settlement) seckill.Settled {

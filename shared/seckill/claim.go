@@ -36,9 +36,12 @@ type Decision struct {
 	Outcome Outcome
 	// Claim is set for reserved and held.
 	Claim Claim
-	// Accepted is set when the claim was accepted by this very call and so
-	// must be published; nil on a replay.
+	// Accepted is set when the claim is to be published: it was accepted by
+	// this call, or it is asked for again and not settled yet.
 	Accepted *AcceptedClaim
+	// LogEntry is where a reserved claim that is asked for again stands in the
+	// claim log.
+	LogEntry string
 	OpensAt  time.Time     // for not_open
 	RetryIn  time.Duration // for rate
 	// Epoch and Seq date the decision: a later one of the sale has a higher
@@ -57,6 +60,9 @@ type SalePeek struct {
 	Seq   int64
 	Stock int64
 	Limit int64
+	// Held counts the units that buyers hold; who is told that he holds none
+	// must be told of the same count.
+	Held int64
 }
 
 // ClaimStatus is what became of an accepted claim.
@@ -173,14 +179,16 @@ type Settlement struct {
 	Status ClaimStatus
 	PayBy  time.Time
 	Reason Reason
-	Seq    int64
+	// Epoch is that of the claim: one of Redis' own epoch that Redis does not
+	// know shows that it lost data.
+	Epoch int64
 }
 
-// Settlement derives what Redis must be told of the placed order.
-func (p Placement) Settlement() Settlement {
+// Settlement derives what Redis must be told of the order that the claim became.
+func (p Placement) Settlement(claim AcceptedClaim) Settlement {
 	s := Settlement{
 		Claim: p.Order.ID, Buyer: p.Order.Buyer, Quantity: p.Order.Quantity,
-		Status: p.Order.Status.ClaimStatus(), Reason: p.Order.Reason, Seq: p.Order.Seq,
+		Status: p.Order.Status.ClaimStatus(), Reason: p.Order.Reason, Epoch: claim.Epoch,
 	}
 	if s.Status == ClaimOrdered {
 		s.PayBy = p.Order.PayBy
@@ -203,7 +211,8 @@ const (
 	SettledDone    Settled = "done"    // the state changed now
 	SettledSame    Settled = "same"    // it had been so before; nothing changed
 	SettledAdopted Settled = "adopted" // Redis had lost the claim; it knows it again
-	SettledFenced  Settled = "fenced"  // the sale is not loaded or is being rebuilt; ask again later
+	SettledGone    Settled = "gone"    // Redis does not hold the sale; whoever builds it again reads MySQL
+	SettledFenced  Settled = "fenced"  // the sale is being built; ask again later
 )
 
 // SaleHead is what Redis knows of a sale as a whole.
@@ -217,7 +226,8 @@ type SaleHead struct {
 	Held     int64 // units in claims that are reserved or ordered
 	Reserved int64 // units in claims not yet settled
 	Debt     int64 // units adopted beyond the stock, paid by the next returns
-	Seq      int64 // claims accepted so far, counted in Redis
+	Seq      int64 // the last claim's sequence
+	Accepted int64 // claims accepted in this epoch, as far as Redis knows
 	Fence    Fence
 	FenceAge time.Duration // by Redis' clock
 	// FenceSeq is how far the claims in flight reach in stream CLAIMS, once it

@@ -88,6 +88,8 @@ type Stock struct {
 	Available int64
 	// Seq is the greatest claim sequence an order was written for.
 	Seq int64
+	// Placed counts the claims of the sale's present epoch that were written.
+	Placed int64
 	// Version grows by one with each change of the numbers.
 	Version int64
 }

@@ -44,6 +44,8 @@ CREATE TABLE IF NOT EXISTS stock (
     opened    BIGINT NOT NULL,
     available BIGINT NOT NULL,
     seq       BIGINT NOT NULL,
+    epoch     BIGINT NOT NULL DEFAULT 0,
+    placed    BIGINT NOT NULL DEFAULT 0,
     version   BIGINT NOT NULL,
     PRIMARY KEY (sale),
     CONSTRAINT stock_available CHECK (available >= 0 AND available <= opened)
