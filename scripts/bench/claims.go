@@ -98,12 +98,12 @@ func (s *stage) claimsSide(name string, p *program) (side, error) {
 	q.method, q.body, q.want = http.MethodPost, oneUnit, http.StatusAccepted
 	return side{
 		name: name, parts: map[string]*servers.Process{name: p.Process, "redis": &s.redis.Process, "nats": &s.nats.Process},
-		round: func(ctx context.Context, length time.Duration) (int64, time.Duration, error) {
+		before: func(ctx context.Context, _ time.Duration) error {
 			sale, err := s.sale(ctx, seckill.UnitsMax)
-			if err != nil {
-				return 0, 0, err
-			}
 			q.path = "/sales/" + sale.ID + "/claims"
+			return err
+		},
+		round: func(ctx context.Context, length time.Duration) (int64, time.Duration, error) {
 			return q.round(ctx, length)
 		},
 		after: s.clear,

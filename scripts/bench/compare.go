@@ -21,6 +21,8 @@ type measurement struct {
 // side is one side of a ratio.
 type side struct {
 	name string
+	// before prepares a round, untimed; nil is nothing to prepare.
+	before func(ctx context.Context, length time.Duration) error
 	// round does the side's work for about that long, and returns how much
 	// was done and how long it took.
 	round func(ctx context.Context, length time.Duration) (done int64, took time.Duration, err error)
@@ -41,33 +43,29 @@ type ratio struct {
 // compare measures both sides in turns: A B A B …, after a short turn of each
 // that does not count.
 func (s *stage) compare(ctx context.Context, r ratio) (line, error) {
-	var a, b []float64
+	var a, b turns
 	for round := range s.options.rounds + 1 {
 		length := s.options.length
 		if round == 0 {
 			length = min(length, time.Second)
 		}
-		x, err := s.turn(ctx, r.a, length)
-		if err != nil {
+		if err := a.add(ctx, r.a, length, round > 0); err != nil {
 			return line{}, fmt.Errorf("%s: %w", r.a.name, err)
 		}
-		y, err := s.turn(ctx, r.b, length)
-		if err != nil {
+		if err := b.add(ctx, r.b, length, round > 0); err != nil {
 			return line{}, fmt.Errorf("%s: %w", r.b.name, err)
 		}
-		if round > 0 {
-			a, b = append(a, x), append(b, y)
-		}
 	}
+	say("ratio %.2f; by processor time %.2f", median(a.rates)/median(b.rates), median(b.costs)/median(a.costs))
 	l := line{
 		quantity: r.quantity,
-		a:        fmt.Sprintf("%s: %s %s", r.a.name, amount(median(a)), r.unit),
-		b:        fmt.Sprintf("%s: %s %s", r.b.name, amount(median(b)), r.unit),
+		a:        fmt.Sprintf("%s: %s %s", r.a.name, amount(median(a.rates)), r.unit),
+		b:        fmt.Sprintf("%s: %s %s", r.b.name, amount(median(b.rates)), r.unit),
 	}
-	got := median(a) / median(b)
-	l.ratio = fmt.Sprintf("%.2f (%s)", got, spread(a, b))
+	got := median(a.rates) / median(b.rates)
+	l.ratio = fmt.Sprintf("%.2f (%s)", got, spread(a.rates, b.rates))
 	if got >= 10 {
-		l.ratio = fmt.Sprintf("%.0f (%s)", got, spread(a, b))
+		l.ratio = fmt.Sprintf("%.0f (%s)", got, spread(a.rates, b.rates))
 	}
 	if r.goal > 0 {
 		l.goal, l.met = fmt.Sprintf("≥ %g", r.goal), yesNo(got >= r.goal)
@@ -75,31 +73,67 @@ func (s *stage) compare(ctx context.Context, r ratio) (line, error) {
 	return l, nil
 }
 
-// turn is one round of one side; it tells where the processor time went.
-func (s *stage) turn(ctx context.Context, d side, length time.Duration) (float64, error) {
-	before := make(map[string]time.Duration)
-	for name, p := range d.parts {
-		before[name] = processTime(p.PID())
+// turns are the rounds of one side.
+type turns struct {
+	rates []float64 // done in a second
+	costs []float64 // µs of processor time for one
+}
+
+// add is one round of one side.
+func (t *turns) add(ctx context.Context, d side, length time.Duration, counts bool) error {
+	if d.before != nil {
+		if err := d.before(ctx, length); err != nil {
+			return err
+		}
 	}
-	own := processTime(os.Getpid())
+	m := startMeter(d.parts)
 	done, took, err := d.round(ctx, length)
 	if err != nil {
-		return 0, err
+		return err
 	}
 	rate := float64(done) / took.Seconds()
-	each := func(spent time.Duration) string {
-		return fmt.Sprintf("%.1f", float64(spent.Nanoseconds())/1000/float64(max(done, 1)))
+	total, text := m.each(done)
+	say("%-28s %10s /s   processor µs each: %s", d.name, amount(rate), text)
+	if counts {
+		t.rates, t.costs = append(t.rates, rate), append(t.costs, total)
 	}
-	costs := []string{"bench " + each(processTime(os.Getpid())-own)}
-	for name, p := range d.parts {
-		costs = append(costs, name+" "+each(processTime(p.PID())-before[name]))
+	if d.after != nil {
+		return d.after(ctx)
+	}
+	return nil
+}
+
+// meter measures how long processes use processors.
+type meter struct {
+	parts  map[string]*servers.Process
+	before map[string]time.Duration
+}
+
+// startMeter starts to measure these and this process.
+func startMeter(parts map[string]*servers.Process) meter {
+	m := meter{parts: parts, before: map[string]time.Duration{}}
+	for name, p := range parts {
+		m.before[name] = processTime(p.PID())
+	}
+	m.before[""] = processTime(os.Getpid())
+	return m
+}
+
+// each is the processor time for each of so many operations since the start,
+// in µs: all of it, and by part as text.
+func (m meter) each(done int64) (total float64, text string) {
+	var costs []string
+	note := func(name string, spent time.Duration) {
+		cost := float64(spent.Nanoseconds()) / 1000 / float64(max(done, 1))
+		total += cost
+		costs = append(costs, fmt.Sprintf("%s %.1f", name, cost))
+	}
+	for name, p := range m.parts {
+		note(name, processTime(p.PID())-m.before[name])
 	}
 	slices.Sort(costs)
-	fmt.Fprintf(os.Stderr, "  %-28s %10s /s   processor µs each: %s\n", d.name, amount(rate), strings.Join(costs, ", "))
-	if d.after != nil {
-		err = d.after(ctx)
-	}
-	return rate, err
+	note("bench", processTime(os.Getpid())-m.before[""])
+	return total, strings.Join(costs, ", ") + fmt.Sprintf(", all %.1f", total)
 }
 
 func median(values []float64) float64 {

@@ -74,24 +74,26 @@ func batches(claims []seckill.AcceptedClaim) [][]byte {
 // until each of them is an order and settled.
 func (s *stage) consumerSide(p *program) (side, error) {
 	client, err := drive.NewClient(p.url, postsInFlight, time.Minute)
+	var bodies [][]byte
+	var n int
 	return side{
 		name: "order-consumer",
 		parts: map[string]*servers.Process{
 			"order-consumer": p.Process, "redis": &s.redis.Process, "mariadb": &s.mysql.Process,
 		},
-		round: func(ctx context.Context, length time.Duration) (int64, time.Duration, error) {
-			n := int(length.Seconds() * ordersPerSecond)
+		before: func(ctx context.Context, length time.Duration) error {
+			n = int(length.Seconds() * ordersPerSecond)
 			sale, err := s.sale(ctx, int64(n))
 			if err != nil {
-				return 0, 0, err
+				return err
 			}
 			claims, err := s.claim(ctx, sale.ID, n)
-			if err != nil {
-				return 0, 0, err
-			}
-			bodies := batches(claims)
+			bodies = batches(claims)
+			return err
+		},
+		round: func(ctx context.Context, _ time.Duration) (int64, time.Duration, error) {
 			began := time.Now()
-			err = deliver(ctx, client, bodies, n)
+			err := deliver(ctx, client, bodies, n)
 			return int64(n), time.Since(began), err
 		},
 		after: s.clearOrders,

@@ -13,6 +13,7 @@ import (
 	"seckill/scripts/load/drive"
 	"seckill/shared/audit"
 	"seckill/shared/seckill"
+	"seckill/shared/servers"
 )
 
 // restMax bounds how long the system may take to come to rest.
@@ -20,7 +21,7 @@ const restMax = 5 * time.Minute
 
 // withPipeline runs a measurement while everything from a claim to its settled
 // order runs.
-func (s *stage) withPipeline(measure func(claims *program) (line, error)) ([]line, error) {
+func (s *stage) withPipeline(measure func(claims *program, m func() meter) (line, error)) ([]line, error) {
 	consumer, err := s.function("order-consumer")
 	if err != nil {
 		return nil, err
@@ -38,7 +39,12 @@ func (s *stage) withPipeline(measure func(claims *program) (line, error)) ([]lin
 		return nil, err
 	}
 	defer end()
-	l, err := measure(claims)
+	l, err := measure(claims, func() meter {
+		return startMeter(map[string]*servers.Process{
+			"seckill-http": claims.Process, "nats-bridge": bridge.Process, "order-consumer": consumer.Process,
+			"redis": &s.redis.Process, "nats": &s.nats.Process, "mariadb": &s.mysql.Process,
+		})
+	})
 	return []line{l}, err
 }
 
@@ -95,14 +101,14 @@ func (s *stage) lag(ctx context.Context, sale string) (p50, p99 time.Duration, o
 // wholePipeline offers claims at a steady rate, open model, and counts what is
 // settled after the first fifth.
 func wholePipeline(ctx context.Context, s *stage) ([]line, error) {
-	return s.withPipeline(func(p *program) (line, error) {
+	return s.withPipeline(func(p *program, measure func() meter) (line, error) {
 		sale, err := s.sale(ctx, seckill.UnitsMax)
 		if err != nil {
 			return line{}, err
 		}
 		length := s.options.pipelineFor
 		plan := drive.Plan{Open: true, Rate: s.options.pipelineRate, For: length, Conns: s.options.conns}
-		answers := make(chan error, 1)
+		m, answers := measure(), make(chan error, 1)
 		go func() { answers <- s.claimAll(ctx, p, sale.ID, plan, nil) }()
 		rate, err := s.settledRate(ctx, sale.ID, length)
 		if err := errors.Join(err, <-answers); err != nil {
@@ -113,6 +119,12 @@ func wholePipeline(ctx context.Context, s *stage) ([]line, error) {
 			return line{}, err
 		}
 		rest := time.Since(began)
+		accepted, _, err := s.settled(ctx, sale.ID)
+		if err != nil {
+			return line{}, err
+		}
+		_, costs := m.each(accepted)
+		say("processor µs for an order: %s", costs)
 		p50, p99, orders, err := s.lag(ctx, sale.ID)
 		say("%s orders a second; lag p50 %s p99 %s; at rest %s after", amount(rate), p50, p99, rest.Round(time.Millisecond))
 		return line{
@@ -186,13 +198,13 @@ func (s *stage) claimAll(ctx context.Context, p *program, sale string, plan driv
 // bigSale sells a sale out as fast as it goes, closed model, and waits for its
 // last order to be settled.
 func bigSale(ctx context.Context, s *stage) ([]line, error) {
-	return s.withPipeline(func(p *program) (line, error) {
+	return s.withPipeline(func(p *program, measure func() meter) (line, error) {
 		units := s.options.bigSale
 		sale, err := s.sale(ctx, units)
 		if err != nil {
 			return line{}, err
 		}
-		began := time.Now()
+		began, m := time.Now(), measure()
 		var lastWon atomic.Int64
 		plan := drive.Plan{Count: units + units/20, Conns: s.options.conns}
 		if err := s.claimAll(ctx, p, sale.ID, plan, &lastWon); err != nil {
@@ -207,6 +219,8 @@ func bigSale(ctx context.Context, s *stage) ([]line, error) {
 		}
 		last := time.Unix(0, lastWon.Load())
 		waited := time.Since(last)
+		_, costs := m.each(units)
+		say("processor µs for an order: %s", costs)
 		say("%d units sold in %s, settled %s later", units, last.Sub(began).Round(time.Millisecond), waited.Round(time.Millisecond))
 		return line{
 			quantity: fmt.Sprintf("last order settled after the last claim, sale of %s units", amount(float64(units))),

@@ -26,6 +26,7 @@ const (
 type footprint struct {
 	name  string
 	start time.Duration // median
+	work  time.Duration // processor time until it is ready, median
 	idle  int64         // bytes
 	size  int64         // bytes
 }
@@ -38,7 +39,7 @@ func processes(ctx context.Context, s *stage) ([]line, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		say("%-15s ready after %s, idle at %s MB, program of %s MB", name, ms(f.start), mb(f.idle), mb(f.size))
+		say("%-15s ready after %s (%s of processor time), idle at %s MB, program of %s MB", name, ms(f.start), ms(f.work), mb(f.idle), mb(f.size))
 		if f.start > slowest.start {
 			slowest = f
 		}
@@ -74,58 +75,56 @@ func (s *stage) footprint(ctx context.Context, name string) (footprint, error) {
 		return f, err
 	}
 	f.size = info.Size()
-	var starts []float64
+	var starts, works []float64
 	for round := range s.options.rounds + 1 {
-		took, idle, err := s.startOnce(ctx, name, round == 0)
+		one, err := s.startOnce(ctx, name, round == 0)
 		if err != nil {
 			return f, err
 		}
 		if round == 0 {
-			f.idle = idle
+			f.idle = one.idle
 			continue
 		}
-		starts = append(starts, took.Seconds())
+		starts, works = append(starts, float64(one.start)), append(works, float64(one.work))
 	}
-	f.start = time.Duration(median(starts) * float64(time.Second))
+	f.start, f.work = time.Duration(median(starts)), time.Duration(median(works))
 	return f, nil
 }
 
 // startOnce starts a program and takes the time until it is ready, and its
 // memory when it has been idle for a while, if that is wanted.
-func (s *stage) startOnce(ctx context.Context, name string, wait bool) (took time.Duration, idle int64, err error) {
+func (s *stage) startOnce(ctx context.Context, name string, wait bool) (footprint, error) {
+	f := footprint{name: name}
 	p, err := s.function(name, "TARGET_URL=http://127.0.0.1:9")
 	if err != nil {
-		return 0, 0, err
+		return f, err
 	}
 	addr := strings.TrimPrefix(p.url, "http://")
-	var ready time.Time
 	began := time.Now()
 	p.Ping = func(ctx context.Context) error {
-		for ready.IsZero() {
-			if isReady(ctx, addr) {
-				ready = time.Now()
-			}
+		for !isReady(ctx, addr) {
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			time.Sleep(500 * time.Microsecond)
 		}
+		f.start, f.work = time.Since(began), processTime(p.PID())
 		return nil
 	}
 	if err := p.Start(); err != nil {
-		return 0, 0, err
+		return f, err
 	}
 	defer p.Remove()
 	if !wait {
-		return ready.Sub(began), 0, nil
+		return f, nil
 	}
 	select {
 	case <-time.After(idleAfter):
 	case <-ctx.Done():
-		return 0, 0, ctx.Err()
+		return f, ctx.Err()
 	}
-	idle, err = resident(p.PID())
-	return ready.Sub(began), idle, err
+	f.idle, err = resident(p.PID())
+	return f, err
 }
 
 // isReady asks once, over a connection of its own, as a platform's probe does.

@@ -45,13 +45,14 @@ func orderArgs(sale string, n int64) ([]any, error) {
 // is still that, insert the order, commit; again when somebody was faster.
 func (s *stage) optimisticSide() (side, error) {
 	db, err := s.openSQL(writers)
+	var sale seckill.Sale
 	return side{
 		name: "optimistic lock, " + strconv.Itoa(writers) + " writers", parts: map[string]*servers.Process{"mariadb": &s.mysql.Process},
+		before: func(ctx context.Context, _ time.Duration) (err error) {
+			sale, err = s.sale(ctx, seckill.UnitsMax)
+			return err
+		},
 		round: func(ctx context.Context, length time.Duration) (int64, time.Duration, error) {
-			sale, err := s.sale(ctx, seckill.UnitsMax)
-			if err != nil {
-				return 0, 0, err
-			}
 			var done, next atomic.Int64
 			var all sync.WaitGroup
 			errs := make([]error, writers)

@@ -219,7 +219,7 @@ func (s *stage) sale(ctx context.Context, units int64) (seckill.Sale, error) {
 	if err != nil {
 		return sale, err
 	}
-	_, err = rebuild.Builder{Records: s.records, Reservations: s.reservations, Claims: s.queue}.Bring(ctx, sale)
+	_, err = rebuild.Builder{Records: s.records, Reservations: s.reservations, Claims: s.queue}.Bring(ctx, sale.ID)
 	return sale, err
 }
 
