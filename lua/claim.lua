@@ -64,13 +64,16 @@ reply[1] = table.concat({'ok', s.epoch, f('%.0f', s.seq), f('%.0f', now), sale[1
 
 -- The log entry comes first: if Redis refuses to write (memory limit, failed
 -- snapshot, replica), it refuses here, before anything has changed.
-for _, c in ipairs(accepted) do
+local claim_fields, buyer_fields = {}, {}
+for i, c in ipairs(accepted) do
   local entry = table.concat({c.id, c.buyer, f('%.0f', c.units), sale[3], sale[1], sale[2], sale[4], sale[5], s.epoch, f('%.0f', c.seq), f('%.0f', now)}, '|')
   local at = redis.call('XADD', KEYS[5], '*', 'claim', entry)
-  redis.call('HSET', KEYS[4], c.id, records[c.id] .. at)
-  redis.call('HSET', KEYS[3], c.buyer, holds[c.buyer])
+  claim_fields[2 * i - 1], claim_fields[2 * i] = c.id, records[c.id] .. at
+  buyer_fields[2 * i - 1], buyer_fields[2 * i] = c.buyer, holds[c.buyer]
 end
 if #accepted > 0 then
+  redis.call('HSET', KEYS[4], unpack(claim_fields))
+  redis.call('HSET', KEYS[3], unpack(buyer_fields))
   write_sale(s)
   if s.held_was == '0' or s.seq_was == '0' or s.reserved_was == '0' then keep(s) end
 end

@@ -6,16 +6,15 @@
 --   before) | "adopted" (Redis did not know the claim; stock is untouched, and a
 --   settle that comes later finds it released) | "gone" (Redis does not hold the sale; if
 --   it is built again, then without these units held) | "fenced" (ask again later).
-local s, reply = read_sale(), {}
+local s, reply, ids = read_sale(), {}, {}
 for i = 1, #ARGV / 3 do
-  local a = 3 * (i - 1)
-  if not s then
-    reply[i] = 'gone'
-  elseif s.fence == 'rebuild' then
-    reply[i] = 'fenced'
-  else
-    reply[i] = settle_one(s, ARGV[a + 1], ARGV[a + 2], tonumber(ARGV[a + 3]), 'released', '')
-  end
+  ids[i], reply[i] = ARGV[3 * i - 2], s and 'fenced' or 'gone'
 end
-if s and s.fence ~= 'rebuild' and s.stock then write_sale(s) end
+if not s or s.fence == 'rebuild' then return reply end
+local b = read_claims(ids)
+for i, id in ipairs(ids) do
+  reply[i] = settle_one(s, b, id, ARGV[3 * i - 1], tonumber(ARGV[3 * i]), 'released', '')
+end
+write_claims(b)
+if s.stock then write_sale(s) end
 return reply

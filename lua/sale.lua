@@ -77,11 +77,24 @@ local function drop_held(buyer, claim)
   if #kept == 0 then redis.call('HDEL', KEYS[3], buyer) else redis.call('HSET', KEYS[3], buyer, table.concat(kept, ',')) end
 end
 
--- Settles one claim as ordered, rejected or released; returns the word for it.
--- While the sale is fenced only the claim's record changes: its numbers are
--- about to be built from MySQL.
-local function settle_one(s, claim, buyer, units, want, extra)
-  local record = redis.call('HGET', KEYS[4], claim)
+-- A batch of claims to settle: their records as they are now, and what is to
+-- be written at the end.
+local function read_claims(ids)
+  local b = {records = {}, fields = {}, ended = {}}
+  for i, record in ipairs(redis.call('HMGET', KEYS[4], unpack(ids))) do b.records[ids[i]] = record end
+  return b
+end
+
+local function write_claims(b)
+  if #b.fields > 0 then redis.call('HSET', KEYS[4], unpack(b.fields)) end
+  if #b.ended > 0 then redis.call('XDEL', KEYS[5], unpack(b.ended)) end
+end
+
+-- Settles one claim of a batch as ordered, rejected or released; returns the
+-- word for it. While the sale is fenced only the claim's record changes: its
+-- numbers are about to be built from MySQL.
+local function settle_one(s, b, claim, buyer, units, want, extra)
+  local record = b.records[claim]
   local was, owner, held, entry
   if record then was, owner, held, entry = string.match(record, '^(%a+)|([^|]*)|(%d+)|([^|]*)') end
   if was == want or was == 'released' or was == 'rejected' then return 'same' end
@@ -92,13 +105,14 @@ local function settle_one(s, claim, buyer, units, want, extra)
     redis.call('HSET', KEYS[3], buyer, add_held(redis.call('HGET', KEYS[3], buyer), claim, units))
   end
   if was == 'reserved' then
-    redis.call('XDEL', KEYS[5], entry)
+    b.ended[#b.ended + 1] = entry
     if counting then s.reserved = s.reserved - units end
   end
   if was and want ~= 'ordered' and counting then
     give_back(s, units)
     drop_held(buyer, claim)
   end
-  redis.call('HSET', KEYS[4], claim, want .. '|' .. buyer .. '|' .. string.format('%.0f', units) .. '|' .. extra)
+  b.records[claim] = want .. '|' .. buyer .. '|' .. string.format('%.0f', units) .. '|' .. extra
+  b.fields[#b.fields + 1], b.fields[#b.fields + 2] = claim, b.records[claim]
   return was and 'done' or 'adopted'
 end

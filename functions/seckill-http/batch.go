@@ -33,7 +33,6 @@ type attempt struct {
 	request  seckill.ClaimRequest
 	until    time.Time // after which it is not decided any more
 	decision seckill.Decision
-	ack      Ack
 	err      error
 	done     chan struct{}
 }
@@ -47,19 +46,18 @@ func newBatches(config Config, reservations Reservations, publisher Publisher) *
 	return &batches{config: config, reservations: reservations, publisher: publisher, soldOut: newSoldOut(config, reservations), lanes: make(map[string]*lane)}
 }
 
-// claim decides one attempt. The ack is set when this call accepted the claim
-// and so published it. When ctx ends first the answer is unknown: the claim
-// may still be accepted.
-func (b *batches) claim(ctx context.Context, sale string, request seckill.ClaimRequest) (seckill.Decision, Ack, error) {
+// claim decides one attempt and publishes it if it was accepted. When ctx ends
+// first the answer is unknown: the claim may still be accepted.
+func (b *batches) claim(ctx context.Context, sale string, request seckill.ClaimRequest) (seckill.Decision, error) {
 	a := &attempt{ctx: ctx, request: request, until: time.Now().Add(b.config.DecideTimeout), done: make(chan struct{})}
 	if err := b.enqueue(sale, a); err != nil { //nolint:contextcheck // a batch outlives the requests in it
-		return seckill.Decision{}, nil, err
+		return seckill.Decision{}, err
 	}
 	select {
 	case <-a.done:
-		return a.decision, a.ack, a.err
+		return a.decision, a.err
 	case <-ctx.Done():
-		return seckill.Decision{}, nil, fmt.Errorf("claim in sale %s: %w: %w", sale, seckill.ErrUnavailable, ctx.Err())
+		return seckill.Decision{}, fmt.Errorf("claim in sale %s: %w: %w", sale, seckill.ErrUnavailable, ctx.Err())
 	}
 }
 
@@ -155,8 +153,9 @@ func inTime(batch []*attempt) []*attempt {
 	return rest
 }
 
-// publish hands accepted claims to the broker and answers them. A failure is
-// not undone: the broker may have the claim, and the claim log has it.
+// publish hands accepted claims to the broker and answers them, once the broker
+// has them or Config.AckTimeout is over. A failure is not undone: the broker may
+// have the claim, and the claim log has it.
 func (b *batches) publish(accepted []*attempt) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(accepted[0].ctx), b.config.DecideTimeout)
 	defer cancel()
@@ -165,9 +164,16 @@ func (b *batches) publish(accepted []*attempt) {
 		claims[i] = *a.decision.Accepted
 	}
 	acks := b.publisher.PublishClaims(ctx, claims, "0")
+	patience := time.NewTimer(b.config.AckTimeout)
+	defer patience.Stop()
+	patient := true
 	for i, a := range accepted {
-		if i < len(acks) {
-			a.ack = acks[i]
+		if patient && i < len(acks) {
+			select {
+			case <-acks[i].Done():
+			case <-patience.C:
+				patient = false
+			}
 		}
 		close(a.done)
 	}

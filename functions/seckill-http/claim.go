@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -27,7 +26,7 @@ func (h *Handler) postClaim(w http.ResponseWriter, r *http.Request) {
 		problem.Write(w, problem.Of(err))
 		return
 	}
-	decision, ack, err := h.batches.claim(r.Context(), sale, request)
+	decision, err := h.batches.claim(r.Context(), sale, request)
 	if err != nil {
 		problem.Write(w, problem.Of(err))
 		return
@@ -36,9 +35,6 @@ func (h *Handler) postClaim(w http.ResponseWriter, r *http.Request) {
 		err = h.notLoaded(r.Context(), sale)
 		problem.Write(w, problem.Of(err))
 		return
-	}
-	if ack != nil {
-		h.awaitAck(r.Context(), ack)
 	}
 	writeDecision(w, decision)
 }
@@ -144,21 +140,4 @@ func (h *Handler) notLoaded(ctx context.Context, sale string) error {
 		return fmt.Errorf("sale %s: %w", sale, seckill.ErrNotFound)
 	}
 	return fmt.Errorf("sale %s is not loaded: %w", sale, seckill.ErrUnavailable)
-}
-
-// awaitAck waits a moment for the broker to have the claim, too. Whether it
-// has or not, the claim is in the claim log and the buyer holds it.
-func (h *Handler) awaitAck(ctx context.Context, ack Ack) {
-	select {
-	case <-ack.Done():
-		return
-	default:
-	}
-	timer := time.NewTimer(h.config.AckTimeout)
-	defer timer.Stop()
-	select {
-	case <-ack.Done():
-	case <-timer.C:
-	case <-ctx.Done():
-	}
 }
