@@ -76,7 +76,7 @@ func newShop(t *testing.T, units int64, payWindow time.Duration) *shop {
 func (s *shop) sweep() expirycron.Report {
 	s.t.Helper()
 	w := httptest.NewRecorder()
-	s.cron.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", http.NoBody))
+	s.cron.ServeHTTP(w, httptest.NewRequestWithContext(s.t.Context(), http.MethodPost, "/", http.NoBody))
 	var r expirycron.Report
 	must(s.t, json.Unmarshal(w.Body.Bytes(), &r))
 	if (w.Code == http.StatusOK) != (len(r.Errors) == 0) {
@@ -267,7 +267,7 @@ func TestOrdersExpireWhileRedisIsAway(t *testing.T) {
 	half := expirycron.New(expirycron.Config{Timeout: 30 * time.Second, Batch: 7, RoundsMax: 100, UnsettledAfter: time.Second, PrepareAhead: time.Hour}, s.mysql, away, s.queue, time.Now)
 	testenv.Eventually(t, 20*time.Second, func() error {
 		w := httptest.NewRecorder()
-		half.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/", strings.NewReader(`{"any":"body"}`)))
+		half.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(`{"any":"body"}`)))
 		if w.Code != http.StatusServiceUnavailable {
 			t.Fatalf("a sweep without Redis must say so: %d %s", w.Code, w.Body)
 		}
@@ -290,7 +290,7 @@ func TestOnlyPOSTSweeps(t *testing.T) {
 	t.Parallel()
 	h := expirycron.New(expirycron.Config{}, nil, nil, nil, time.Now)
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/", http.NoBody))
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", http.NoBody))
 	if w.Code != http.StatusMethodNotAllowed || w.Header().Get("Allow") != "POST" {
 		t.Fatalf("%d %v", w.Code, w.Header())
 	}

@@ -78,7 +78,7 @@ func claimOf(sale, buyer string) seckill.AcceptedClaim {
 func eventOf(c seckill.AcceptedClaim) string { return string(events.AppendClaim(nil, c, "")) }
 
 func post(h http.Handler, contentType, body string, header ...string) *httptest.ResponseRecorder {
-	r := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body))
+	r := httptest.NewRequestWithContext(context.Background(), http.MethodPost, "/", strings.NewReader(body))
 	r.Header.Set("Content-Type", contentType)
 	for i := 0; i < len(header); i += 2 {
 		r.Header.Set(header[i], header[i+1])

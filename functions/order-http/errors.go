@@ -35,7 +35,9 @@ func emptyBody(w http.ResponseWriter, r *http.Request) error {
 func answer(w http.ResponseWriter, r *http.Request, document any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
-	if err := json.NewEncoder(w).Encode(document); err != nil {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false) // so that a pay_url can be copied as it stands
+	if err := encoder.Encode(document); err != nil {
 		slog.DebugContext(r.Context(), "answer not sent", "err", err)
 	}
 }

@@ -42,7 +42,7 @@ func BenchmarkClaim(b *testing.B) {
 			b.SetParallelism(64)
 			b.RunParallel(func(pb *testing.PB) {
 				for pb.Next() {
-					r := httptest.NewRequest(http.MethodPost, claimsPath, strings.NewReader(`{"quantity":1}`))
+					r := httptest.NewRequestWithContext(b.Context(), http.MethodPost, claimsPath, strings.NewReader(`{"quantity":1}`))
 					r.Header["Content-Type"] = []string{"application/json"}
 					r.Header["Authorization"] = []string{"Bearer " + tokens[next.Add(1)%1000]}
 					h.ServeHTTP(&discard{header: http.Header{}}, r)

@@ -145,7 +145,7 @@ func testConfig() seckillhttp.Config {
 
 // call sends one request and returns the answer.
 func call(h http.Handler, method, path, buyer, body string, header ...string) *httptest.ResponseRecorder { //nolint:revive // the parts of a request
-	r := httptest.NewRequest(method, path, strings.NewReader(body))
+	r := httptest.NewRequestWithContext(context.Background(), method, path, strings.NewReader(body))
 	if body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}

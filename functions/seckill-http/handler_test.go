@@ -133,7 +133,7 @@ func TestUsualBodyIsTakenOnlyWhole(t *testing.T) {
 		"Transfer-Encoding: chunked\r\n\r\ne\r\n{\"quantity\":1}\r\n1\r\n}\r\n0\r\n\r\n": " 400 ",
 		"Transfer-Encoding: chunked\r\n\r\ne\r\n{\"quantity\":1}\r\n":                    " 400 ",
 	} {
-		conn, err := net.Dial("tcp", server.Listener.Addr().String())
+		conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
 		must(t, err)
 		_, err = fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: Bearer b1\r\nContent-Type: application/json\r\n%s", claimsPath, body)
 		must(t, err)

@@ -25,13 +25,7 @@ type options struct {
 }
 
 func main() {
-	var o options
-	flag.StringVar(&o.addr, "addr", "127.0.0.1:8080", "where to listen")
-	flag.Int64Var(&o.stock, "stock", 100, "units of the sale demo")
-	flag.Int64Var(&o.limit, "limit", 1, "units that one buyer may hold")
-	flag.DurationVar(&o.opensIn, "opens-in", 5*time.Second, "when the sale demo opens")
-	flag.DurationVar(&o.payWindow, "pay-window", 15*time.Minute, "how long a buyer has to pay")
-	flag.Parse()
+	o := parse(os.Args[1:])
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, o)
 	stop()
@@ -39,6 +33,20 @@ func main() {
 		fmt.Fprintln(os.Stderr, "local:", err)
 		os.Exit(1)
 	}
+}
+
+// parse reads the command line with flags of its own: an embedded server has
+// added others to the common ones.
+func parse(args []string) options {
+	var o options
+	flags := flag.NewFlagSet("local", flag.ExitOnError)
+	flags.StringVar(&o.addr, "addr", "127.0.0.1:8080", "where to listen")
+	flags.Int64Var(&o.stock, "stock", 100, "units of the sale demo")
+	flags.Int64Var(&o.limit, "limit", 1, "units that one buyer may hold")
+	flags.DurationVar(&o.opensIn, "opens-in", 5*time.Second, "when the sale demo opens")
+	flags.DurationVar(&o.payWindow, "pay-window", 15*time.Minute, "how long a buyer has to pay")
+	_ = flags.Parse(args) // it exits on an error
+	return o
 }
 
 // shutdownMax bounds how long the process takes to end.
