@@ -92,6 +92,7 @@ func TestMistakesInNetwork(t *testing.T) {
 		{"claims reach MySQL", knative + "functions/network.yaml", "expiry-cron, item-detail]", "expiry-cron, item-detail, seckill-http]", "seckill-http reaches mysql: true, must be false", ""},
 		{"consumer cut off", knative + "functions/network.yaml", "values: [order-consumer, order-http,", "values: [order-http,", "order-consumer reaches mysql: false, must be true", ""},
 		{"OpenFaaS: claims reach MySQL", "k8s/overlays/openfaas/network.yaml", "expiry-cron, item-detail]\n  policyTypes: [Egress]", "expiry-cron, item-detail, seckill-http]\n  policyTypes: [Egress]", "seckill-http reaches mysql: true, must be false", ""},
+		{"managed: claims reach MySQL", "k8s/components/managed/network.yaml", "values: [order-consumer,", "values: [seckill-http, order-consumer,", "seckill-http reaches mysql: true, must be false", ""},
 		{"protocol", "k8s/base/network.yaml", "policyTypes: [Ingress, Egress]", "policyType: [Ingress, Egress]", "policyType", ""},
 		{"path of another function", routes, "            value: /items", "            value: /orders", `/orders goes to "item-detail"`, ""},
 		{"internal function on a route", routes, "hostname: item-detail.", "hostname: expiry-cron.", "expiry-cron is open to the outside", ""},

@@ -50,8 +50,8 @@ func (c *check) checkNetwork() {
 // storePackage is what a main imports to connect to a server.
 var storePackage = map[string]string{"mysql": "shared/mysqlstore", "redis": "shared/redisstore", "nats": "shared/natsqueue"}
 
-// mayReach reports whether a policy lets a function out to a server, by the
-// labels its pods have on either platform.
+// mayReach reports whether a policy lets a function out to a server, in the
+// cluster or outside, by the labels its pods have on either platform.
 func mayReach(policies []networkingv1.NetworkPolicy, function, server string) bool {
 	pod := labels.Set{"app.kubernetes.io/name": function, "faas_function": function, "serving.knative.dev/service": function}
 	if function == "nats-bridge" {
@@ -64,13 +64,23 @@ func mayReach(policies []networkingv1.NetworkPolicy, function, server string) bo
 		}
 		for _, rule := range p.Spec.Egress {
 			for _, to := range rule.To {
-				if to.PodSelector != nil && matches(to.PodSelector, target) {
+				if to.PodSelector != nil && matches(to.PodSelector, target) || to.IPBlock != nil && onPort(rule, server) {
 					return true
 				}
 			}
 		}
 	}
 	return false
+}
+
+// ports are where the servers listen, in the cluster and outside of it.
+var ports = map[string]int32{"mysql": 3306, "redis": 6379, "nats": 4222}
+
+// onPort reports whether a rule lets out to a server's port, wherever it is.
+func onPort(rule networkingv1.NetworkPolicyEgressRule, server string) bool {
+	return slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool {
+		return p.Port != nil && p.Port.IntVal == ports[server]
+	})
 }
 
 func matches(selector *metav1.LabelSelector, set labels.Set) bool {
