@@ -45,6 +45,9 @@ func newClient(ctx context.Context, o options) (*client, error) {
 			return nil, err
 		}
 		_, c.hosts[function], _ = strings.Cut(url, "://")
+		if o.host != "" {
+			c.hosts[function] = o.host
+		}
 	}
 	if c.gateway == "" {
 		address, err := kubectl(ctx, nil, "-n", "kourier-system", "get", "service/kourier", "-o",

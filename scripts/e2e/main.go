@@ -11,8 +11,9 @@
 // The images must be there (-registry, -tag), and so must the Secrets that the
 // overlay does not hold (see k8s/base). Kinds that the cluster does not know
 // are left out, which is said: without SinkBindings the bridge is given the
-// address of order-consumer, without PingSources it alone ticks the cron,
-// without Gateways requests go to Knative's ingress by the functions' hosts.
+// address of order-consumer, without PingSources it alone ticks the cron.
+// Requests go to Knative's ingress by the functions' own hosts, or with -host
+// to a Gateway's short paths.
 package main
 
 import (
@@ -32,6 +33,7 @@ type options struct {
 	registry string
 	tag      string
 	gateway  string
+	host     string
 	burst    int
 	units    int
 	keep     bool
@@ -44,6 +46,7 @@ func main() {
 	flag.StringVar(&o.registry, "registry", "ghcr.io/example", "where the images are")
 	flag.StringVar(&o.tag, "tag", "latest", "the images' tag")
 	flag.StringVar(&o.gateway, "gateway", "", "address of the ingress, as http://HOST; empty asks the Service kourier")
+	flag.StringVar(&o.host, "host", "", "host name of the HTTPRoutes, if requests shall go by them")
 	flag.IntVar(&o.burst, "burst", 500, "buyers who claim at once")
 	flag.IntVar(&o.units, "units", 100, "units on sale")
 	flag.BoolVar(&o.keep, "keep", false, "leave everything deployed")
