@@ -10,8 +10,10 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -172,8 +174,9 @@ func TestVerifiedTokenIsBelievedUntilItEnds(t *testing.T) {
 	v := newVerifier(t, Config{HMACSecret: secret})
 	var ahead atomic.Int64
 	v.now = func() time.Time { return time.Now().Add(time.Duration(ahead.Load())) }
-	short := sign(t, jwt.SigningMethodHS256, []byte(secret), map[string]any{"sub": "u1", "exp": time.Now().Add(time.Minute).Unix()}, nil)
-	long := sign(t, jwt.SigningMethodHS256, []byte(secret), map[string]any{"sub": "u2", "exp": time.Now().Add(time.Hour).Unix()}, nil)
+	costly := map[string]any{"kid": "1"} // not the header of a token that is verified each time
+	short := sign(t, jwt.SigningMethodHS256, []byte(secret), map[string]any{"sub": "u1", "exp": time.Now().Add(time.Minute).Unix()}, costly)
+	long := sign(t, jwt.SigningMethodHS256, []byte(secret), map[string]any{"sub": "u2", "exp": time.Now().Add(time.Hour).Unix()}, costly)
 	want := func(token, buyer string) {
 		t.Helper()
 		got, err := v.Buyer(request(t, "Authorization", "Bearer "+token))
@@ -183,7 +186,7 @@ func TestVerifiedTokenIsBelievedUntilItEnds(t *testing.T) {
 	}
 	want(short, "u1")
 	want(long, "u2")
-	v.cfg.HMACSecret = otherSecret // both are remembered now, whatever the secret is
+	v.secret = []byte(otherSecret) // both are remembered now, whatever the secret is
 	want(short, "u1")
 	want(long, "u2")
 	ahead.Store(int64(2 * time.Minute))
@@ -291,25 +294,64 @@ func TestAlteredTokensAreRefused(t *testing.T) {
 	}
 }
 
-func BenchmarkBuyer(b *testing.B) {
-	v := newVerifier(b, Config{HMACSecret: secret})
-	token, err := Sign(secret, "u1", time.Hour)
-	if err != nil {
-		b.Fatal(err)
-	}
-	r := request(b, "Authorization", "Bearer "+token)
-	run := func(b *testing.B, before func()) {
-		b.Helper()
-		b.ReportAllocs()
-		for b.Loop() {
-			before()
-			if _, err := v.Buyer(r); err != nil {
-				b.Fatal(err)
-			}
+// A token with a plain header is judged as any other.
+func TestPlainHeaderChangesNothing(t *testing.T) {
+	t.Parallel()
+	v := newVerifier(t, Config{HMACSecret: secret, Issuer: "shop", Audience: "seckill"})
+	now := time.Now().Unix()
+	for name, c := range map[string]struct {
+		change map[string]any
+		buyer  string
+	}{
+		"good":             {nil, "u1"},
+		"one audience":     {map[string]any{"aud": "seckill"}, "u1"},
+		"more is said":     {map[string]any{"scope": "x", "SUB": "u2", "iat": now}, "u1"},
+		"a part of second": {map[string]any{"exp": float64(now) + 3600.5}, "u1"},
+		"expired":          {map[string]any{"exp": now - 1}, ""},
+		"expired long ago": {map[string]any{"exp": -1e300}, ""},
+		"never expires":    {map[string]any{"exp": 1e300}, ""},
+		"exp as text":      {map[string]any{"exp": "2999999999"}, "u1"}, // the library is that lenient
+		"exp null":         {map[string]any{"exp": nil}, ""},
+		"not yet valid":    {map[string]any{"nbf": now + 3600}, ""},
+		"other issuer":     {map[string]any{"iss": "shop2"}, ""},
+		"other audience":   {map[string]any{"aud": []string{"x"}}, ""},
+		"no buyer":         {map[string]any{"sub": "a}{b"}, ""},
+	} {
+		claims := map[string]any{"sub": "u1", "exp": now + 3600, "iss": "shop", "aud": []string{"seckill", "x"}}
+		maps.Copy(claims, c.change)
+		token := sign(t, jwt.SigningMethodHS256, []byte(secret), claims, nil)
+		if header, _, _ := strings.Cut(token, "."); !slices.Contains(plainHeaders, header) {
+			t.Fatalf("%s is not a plain header", header)
+		}
+		plain, errPlain := v.Buyer(request(t, "Authorization", "Bearer "+token))
+		other, errOther := v.Buyer(request(t, "Authorization", "Bearer "+sign(t, jwt.SigningMethodHS256, []byte(secret), claims, map[string]any{"kid": "1"})))
+		if plain != c.buyer || (errPlain == nil) != (c.buyer != "") {
+			t.Errorf("%s: buyer %q, %v; want %q", name, plain, errPlain, c.buyer)
+		}
+		if other != plain || (errOther == nil) != (errPlain == nil) {
+			t.Errorf("%s: buyer %q, %v; with another header %q, %v", name, plain, errPlain, other, errOther)
 		}
 	}
-	b.Run("known", func(b *testing.B) { run(b, func() {}) })
-	b.Run("new", func(b *testing.B) { run(b, func() { v.cache.InvalidateAll() }) })
+}
+
+func BenchmarkBuyer(b *testing.B) {
+	v := newVerifier(b, Config{HMACSecret: secret})
+	claims := map[string]any{"sub": "u1", "exp": time.Now().Add(time.Hour).Unix()}
+	run := func(name string, header map[string]any, before func()) {
+		r := request(b, "Authorization", "Bearer "+sign(b, jwt.SigningMethodHS256, []byte(secret), claims, header))
+		b.Run(name, func(b *testing.B) {
+			b.ReportAllocs()
+			for b.Loop() {
+				before()
+				if _, err := v.Buyer(r); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+	run("plain header", nil, func() {})
+	run("other header, known", map[string]any{"kid": "1"}, func() {})
+	run("other header, new", map[string]any{"kid": "1"}, func() { v.cache.InvalidateAll() })
 }
 
 // issuer serves a JWKS document, or an error while it has none.
@@ -362,7 +404,7 @@ func newVerifier(t testing.TB, cfg Config) *Verifier {
 	return v
 }
 
-func sign(t *testing.T, method jwt.SigningMethod, key any, claims, header map[string]any) string {
+func sign(t testing.TB, method jwt.SigningMethod, key any, claims, header map[string]any) string {
 	t.Helper()
 	token := jwt.NewWithClaims(method, jwt.MapClaims(claims))
 	for name, value := range header {
