@@ -3,13 +3,14 @@ package natsbridge
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
 	"time"
+
+	"github.com/go-json-experiment/json"
 
 	"seckill/shared/seckill"
 )
@@ -55,7 +56,7 @@ func judge(resp *http.Response, body []byte, batch []item) answer {
 	}
 }
 
-// readResults matches the results with the events by their order and id.
+// readResults matches the results with the events by their order.
 func readResults(body []byte, batch []item) ([]seckill.EventResult, error) {
 	if len(bytes.TrimSpace(body)) == 0 {
 		all := make([]seckill.EventResult, len(batch))
@@ -73,11 +74,6 @@ func readResults(body []byte, batch []item) ([]seckill.EventResult, error) {
 	if len(said.Results) != len(batch) {
 		return nil, fmt.Errorf("the answer has %d results for %d events", len(said.Results), len(batch))
 	}
-	for i, it := range batch {
-		if said.Results[i].ID != it.event {
-			return nil, fmt.Errorf("result %d is of event %.80q, not %q", i, said.Results[i].ID, it.event)
-		}
-	}
 	return said.Results, nil
 }
 
@@ -92,53 +88,30 @@ func retryAfter(header string) time.Duration {
 	return 0
 }
 
-// apply answers the queue by one event's result.
+// apply notes one event's result. What is said of another event says nothing
+// of this one.
 func (b *Bridge) apply(ctx context.Context, it item, result seckill.EventResult) {
 	switch result.Verdict {
 	case seckill.VerdictApplied, seckill.VerdictDuplicate, seckill.VerdictRejected, seckill.VerdictIgnored:
-		b.answered(it, it.Ack())
+		if result.ID == it.event {
+			b.done(ctx, it)
+			return
+		}
+		slog.Warn("a result is of another event", "event", it.event, "result", result.ID)
 	case seckill.VerdictPoison:
-		b.poison(ctx, it, result.Reason)
+		b.condemn(ctx, it, result.Reason)
+		return
 	case seckill.VerdictRetry:
-		b.answered(it, it.Nak(retryIn(it.Delivered(), 0)))
 	default:
 		slog.Warn("a verdict is not understood", "event", it.event, "verdict", result.Verdict)
-		b.answered(it, it.Nak(retryIn(it.Delivered(), 0)))
 	}
+	b.retry(ctx, it, retryIn(it.Delivered(), 0))
 }
 
 const (
-	// poisonTries is how often an event must have been found to be poison, or
-	// been delivered at all, before it is parked.
-	poisonTries    = 3
-	poisonRetryIn  = 500 * time.Millisecond
-	parkingRetryIn = 30 * time.Second
-	retryMin       = 200 * time.Millisecond
-	retryMax       = 30 * time.Second
+	retryMin = 200 * time.Millisecond
+	retryMax = 30 * time.Second
 )
-
-// poison parks an event that can never be applied, at its third delivery. When
-// it cannot be parked it comes again after a long while.
-func (b *Bridge) poison(ctx context.Context, d Delivery, reason string) {
-	if d.Delivered() < poisonTries {
-		b.answered(d, d.Nak(poisonRetryIn/2+rand.N(poisonRetryIn/2)))
-		return
-	}
-	if err := d.Park(ctx, reason); err != nil {
-		slog.Error("poison cannot be parked", "id", d.ID(), "reason", reason, "error", err)
-		b.answered(d, d.Nak(parkingRetryIn/2+rand.N(parkingRetryIn/2)))
-		return
-	}
-	slog.Warn("poison is parked", "id", d.ID(), "reason", reason, "delivered", d.Delivered())
-}
-
-// answered notes an answer that did not reach the queue: it will deliver the
-// event again, which is harmless.
-func (b *Bridge) answered(d Delivery, err error) {
-	if err != nil {
-		slog.Debug("an answer is lost", "id", d.ID(), "error", err)
-	}
-}
 
 // retryIn spreads the tries of an event: anywhere within a span that doubles
 // with each delivery, or after what the target asked for and a little more.

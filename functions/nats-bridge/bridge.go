@@ -9,9 +9,8 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"seckill/shared/events"
 )
 
 // Delivery is one message of the queue, to be answered once; natsqueue.Delivery
@@ -24,6 +23,7 @@ type Delivery = interface {
 	Ack() error
 	Nak(delay time.Duration) error
 	Park(ctx context.Context, reason string) error
+	ParkPart(ctx context.Context, index int, id string, payload []byte, reason string) error
 	InProgress() error
 }
 
@@ -47,11 +47,14 @@ type Bridge struct {
 	source Source
 	client *http.Client
 	pace   *pace
+	fill   atomic.Int64 // events in a message, as of the last fetch; at least 1
 }
 
 // New returns a bridge that does nothing until Run.
 func New(config Config, source Source) *Bridge {
-	return &Bridge{config: config, source: source, client: newClient(config), pace: newPace(config.PostsInFlight)}
+	b := &Bridge{config: config, source: source, client: newClient(config), pace: newPace(config.PostsInFlight)}
+	b.fill.Store(1)
+	return b
 }
 
 // Run moves events until ctx ends. Then it fetches no more, finishes what it
@@ -75,7 +78,9 @@ func (b *Bridge) Run(ctx context.Context) {
 // round moves one fetch. What it has fetched it delivers even if ctx has ended
 // meanwhile: giving it back would only have it delivered once more.
 func (b *Bridge) round(ctx, work context.Context) {
-	found, err := b.source.Fetch(ctx, b.config.BatchMax, idleWait)
+	// As many messages as fill a post, going by the last ones.
+	size := max(1, b.config.BatchMax/int(b.fill.Load()))
+	found, err := b.source.Fetch(ctx, size, idleWait)
 	if err != nil {
 		if ctx.Err() == nil {
 			slog.Warn("events cannot be fetched", "error", err)
@@ -113,30 +118,24 @@ func (b *Bridge) keep(found []Delivery) (stop func()) {
 	return func() { close(done) }
 }
 
-// item is an event on its way.
-type item struct {
-	Delivery
-	event   string // the CloudEvent's id
-	payload []byte // the CloudEvent in structured JSON
-}
-
-// batches cuts what was fetched by size. What is no event is judged here: it
-// would make the others' batch unreadable.
+// batches cuts the events of what was fetched by number and size. What is no
+// event is judged here: it would make the others' batch unreadable.
 func (b *Bridge) batches(ctx context.Context, found []Delivery) [][]item {
 	var all [][]item
-	batch, size := make([]item, 0, len(found)), 0
+	var batch []item
+	size, events := 0, 0
 	for _, d := range found {
-		payload, e, err := events.Structured(d.Header(), d.Data())
-		if err != nil {
-			b.poison(ctx, d, err.Error())
-			continue
+		for _, it := range b.open(ctx, d) {
+			events++
+			size += len(it.payload) + 1
+			if len(batch) > 0 && (size > bodyMax || len(batch) == b.config.BatchMax) {
+				all = append(all, batch)
+				batch, size = nil, len(it.payload)+1
+			}
+			batch = append(batch, it)
 		}
-		if size += len(payload) + 1; size > bodyMax && len(batch) > 0 {
-			all = append(all, batch)
-			batch, size = nil, len(payload)+1
-		}
-		batch = append(batch, item{Delivery: d, event: e.ID, payload: payload})
 	}
+	b.fill.Store(int64(max(1, events/len(found))))
 	if len(batch) > 0 {
 		all = append(all, batch)
 	}

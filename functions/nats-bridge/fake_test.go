@@ -60,6 +60,13 @@ func (m *message) Park(_ context.Context, reason string) error {
 	return m.note("park", 0, reason)
 }
 
+func (m *message) ParkPart(_ context.Context, index int, id string, _ []byte, reason string) error {
+	if m.parkErr != nil {
+		return m.parkErr
+	}
+	return m.note(fmt.Sprintf("part %d %s, ", index, id), 0, reason)
+}
+
 func (m *message) InProgress() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -100,11 +107,19 @@ type source struct {
 	mu   sync.Mutex
 	left []*message
 	err  error // of the next fetch
+	asks []int // sizes of the fetches
+}
+
+func (s *source) sizes() []int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.asks
 }
 
 func (s *source) Fetch(ctx context.Context, sizeMax int, wait time.Duration) ([]natsbridge.Delivery, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.asks = append(s.asks, sizeMax)
 	if err := s.err; err != nil {
 		s.err = nil
 		return nil, err

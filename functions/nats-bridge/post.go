@@ -95,7 +95,7 @@ func (b *Bridge) deliver(ctx context.Context, batch []item) {
 			b.deliver(ctx, batch[half:])
 			return
 		}
-		b.poison(ctx, batch[0], a.reason)
+		b.condemn(ctx, batch[0], a.reason)
 	case judged:
 		b.pace.succeeded()
 		for i, it := range batch {
@@ -104,7 +104,7 @@ func (b *Bridge) deliver(ctx context.Context, batch []item) {
 	case unavailable, denied:
 		if ctx.Err() != nil { // we are ending; it is not the target's fault
 			for _, it := range batch {
-				b.answered(it, it.Nak(0))
+				b.retry(ctx, it, 0)
 			}
 			return
 		}
@@ -115,7 +115,7 @@ func (b *Bridge) deliver(ctx context.Context, batch []item) {
 		}
 		slog.Log(ctx, level, "events are not delivered", "target", b.config.Target(), "events", len(batch), "reason", a.reason)
 		for _, it := range batch {
-			b.answered(it, it.Nak(retryIn(it.Delivered(), a.retryAfter)))
+			b.retry(ctx, it, retryIn(it.Delivered(), a.retryAfter))
 		}
 	}
 }

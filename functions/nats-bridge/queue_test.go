@@ -114,8 +114,8 @@ func publish(tb testing.TB, q *natsqueue.Queue, all []seckill.AcceptedClaim) {
 func empty(t *testing.T, q *natsqueue.Queue) {
 	t.Helper()
 	eventually(t, "the queue is empty", func() bool {
-		pending, unanswered, err := q.Backlog(t.Context())
-		return err == nil && pending == 0 && unanswered == 0
+		waiting, _, err := q.Waiting(t.Context())
+		return err == nil && waiting == 0
 	})
 }
 

@@ -163,7 +163,7 @@ func (b *batches) publish(accepted []*attempt) {
 	for i, a := range accepted {
 		claims[i] = *a.decision.Accepted
 	}
-	acks := b.publisher.PublishClaims(ctx, claims, "0")
+	acks := b.publisher.PublishBatch(ctx, claims)
 	patience := time.NewTimer(b.config.AckTimeout)
 	defer patience.Stop()
 	patient := true

@@ -110,7 +110,7 @@ type fakeBroker struct {
 	taken  []seckill.AcceptedClaim
 }
 
-func (b *fakeBroker) PublishClaims(_ context.Context, claims []seckill.AcceptedClaim, _ string) []seckillhttp.Ack {
+func (b *fakeBroker) PublishBatch(_ context.Context, claims []seckill.AcceptedClaim) []seckillhttp.Ack {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.taken = append(b.taken, claims...)

@@ -29,7 +29,7 @@ type Ack = interface {
 
 // Publisher hands accepted claims to the broker; natsqueue.Queue is one.
 type Publisher interface {
-	PublishClaims(ctx context.Context, claims []seckill.AcceptedClaim, attempt string) []Ack
+	PublishBatch(ctx context.Context, claims []seckill.AcceptedClaim) []Ack
 }
 
 // Buyers tells who sends a request; identity.Verifier is one.

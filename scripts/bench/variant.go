@@ -110,7 +110,7 @@ func (v *variant) post(w http.ResponseWriter, r *http.Request) {
 
 // publish waits as long for the broker as seckill-http does.
 func (v *variant) publish(ctx context.Context, claim seckill.AcceptedClaim) {
-	acks := v.queue.PublishClaims(ctx, []seckill.AcceptedClaim{claim}, "0")
+	acks := v.queue.PublishBatch(ctx, []seckill.AcceptedClaim{claim})
 	timer := time.NewTimer(100 * time.Millisecond)
 	defer timer.Stop()
 	select {

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"bytes"
 	"fmt"
 	"mime"
 	"net/url"
@@ -61,30 +62,61 @@ func binary(attrs map[string]string, contentType string, body []byte) (Event, er
 	return e, nil
 }
 
-// Structured returns the event that a message of another transport carries,
-// as structured JSON and as it is read. header holds the message's headers in
-// any case: with ce-* headers and no CloudEvents content type it is binary
-// mode and is rewritten; otherwise payload is the message's own data. The
-// error wraps ErrNotEvent or ErrMalformed.
-func Structured(header map[string][]string, data []byte) (payload []byte, e Event, err error) {
+// Part is one event of a message of another transport.
+type Part struct {
+	ID string
+	// Payload is the event as structured JSON.
+	Payload []byte
+	// Err is set when this one event of a batch is malformed (ErrMalformed).
+	Err error
+}
+
+// Split returns the events that a message of another transport carries, ready
+// to be posted. header holds the message's headers in any case: a batch is cut
+// into its events; with ce-* headers and no CloudEvents content type it is
+// binary mode and is rewritten; otherwise data is one event. The error wraps
+// ErrNotEvent, ErrMalformed or ErrTooLarge; a malformed event inside a batch is
+// no error of the message: see Part.Err.
+func Split(header map[string][]string, data []byte) ([]Part, error) {
 	contentType := get(header, "content-type")
 	mode, err := modeOf(contentType)
 	switch {
 	case err != nil:
-		return nil, e, err
+		return nil, err
 	case mode == modeBatch:
-		return nil, e, fmt.Errorf("%w: a batch inside one message", ErrNotEvent)
+		return splitBatch(data)
 	case mode == modeOther:
 		attrs, err := attributes(header)
 		if err != nil {
-			return nil, e, err
+			return nil, err
 		}
 		if attrs != nil {
-			return restructure(attrs, contentType, data)
+			payload, e, err := restructure(attrs, contentType, data)
+			return []Part{{ID: e.ID, Payload: payload}}, err
 		}
 	}
-	e, err = Parse(data)
-	return data, e, err
+	s := newScanner(data)
+	if e, ok := s.claim(); ok && s.at == len(data) {
+		return []Part{{ID: e.ID, Payload: data}}, nil
+	}
+	e, err := Parse(data)
+	return []Part{{ID: e.ID, Payload: data}}, err
+}
+
+func splitBatch(data []byte) ([]Part, error) {
+	if parts, ok := scanParts(data); ok {
+		return parts, nil
+	}
+	var parts []Part
+	err := eachOf(data, func(raw []byte) error {
+		e, err := Parse(raw)
+		parts = append(parts, Part{ID: e.ID, Payload: bytes.Clone(raw), Err: err})
+		return nil
+	})
+	if err == nil && len(parts) == 0 {
+		err = fmt.Errorf("%w: the batch is empty", ErrMalformed)
+	}
+	return parts, err
 }
 
 // restructure turns an event in binary mode into structured JSON.

@@ -2,6 +2,8 @@ package events_test
 
 import (
 	"errors"
+	"fmt"
+	"strings"
 	"testing"
 
 	"seckill/shared/events"
@@ -24,20 +26,62 @@ func TestBinaryMessageBecomesStructured(t *testing.T) {
 		"upper":    messageHeader(upper),
 		"one each": {"CE-id": {"1"}, "Ce-Source": {"/seckill/claims"}, "ce-TYPE": {"seckill.claim.accepted.v1"}, "cE-specversion": {"1.0"}, "ce-subject": {"s1/x"}},
 	} {
-		payload, e, err := events.Structured(header, []byte(data()))
+		payload, id, err := split(header, data())
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		again, err := events.Parse(payload)
+		got, err := events.Parse(payload)
 		if err != nil {
 			t.Fatalf("%s: %v in %s", name, err, payload)
 		}
-		for _, got := range []events.Event{e, again} {
-			if got.ID != "1" || got.Source != "/seckill/claims" || got.Subject != "s1/x" {
-				t.Errorf("%s: event is %+v", name, got)
-			}
-			if c, err := got.Claim(); err != nil || c != claim() {
-				t.Errorf("%s: claim is %+v (%v)", name, c, err)
+		if id != "1" || got.ID != "1" || got.Source != "/seckill/claims" || got.Subject != "s1/x" {
+			t.Errorf("%s: event %s is %+v", name, id, got)
+		}
+		if c, err := got.Claim(); err != nil || c != claim() {
+			t.Errorf("%s: claim is %+v (%v)", name, c, err)
+		}
+	}
+}
+
+// split returns the one event of a message.
+func split(header map[string][]string, data string) (payload []byte, id string, err error) {
+	parts, err := events.Split(header, []byte(data))
+	if err != nil {
+		return nil, "", err
+	}
+	if len(parts) != 1 {
+		return nil, "", fmt.Errorf("%d events", len(parts))
+	}
+	return parts[0].Payload, parts[0].ID, parts[0].Err
+}
+
+// A batch is cut into its events, whoever wrote it; a bad one among them is
+// bad alone.
+func TestBatchMessageIsCut(t *testing.T) {
+	t.Parallel()
+	ours := string(events.AppendClaim(nil, claim(), ""))
+	foreign := structured(`"data":{}`)
+	id := events.ClaimID(claim().Claim)
+	for name, test := range map[string]struct {
+		elements []string
+		ids      []string // empty for a bad one
+	}{
+		"ours":    {[]string{ours, ours}, []string{id, id}},
+		"one":     {[]string{ours}, []string{id}},
+		"foreign": {[]string{foreign, foreign}, []string{"1", "1"}},
+		"mixed":   {[]string{ours, foreign, ours}, []string{id, "1", id}},
+		"spaced":  {[]string{" " + ours, ours + " "}, []string{id, id}},
+		"bad":     {[]string{ours, `{"a":1}`, `7`, ours}, []string{id, "", "", id}},
+	} {
+		header := map[string][]string{"Content-Type": {events.BatchContentType}}
+		parts, err := events.Split(header, []byte("["+strings.Join(test.elements, ",")+"]"))
+		if err != nil || len(parts) != len(test.ids) {
+			t.Errorf("%s: %d events (%v)", name, len(parts), err)
+			continue
+		}
+		for i, p := range parts {
+			if p.ID != test.ids[i] || errors.Is(p.Err, events.ErrMalformed) != (p.ID == "") || string(p.Payload) != strings.TrimSpace(test.elements[i]) {
+				t.Errorf("%s: event %d is %s %s (%v)", name, i, p.ID, p.Payload, p.Err)
 			}
 		}
 	}
@@ -58,7 +102,7 @@ func TestBinaryMessageKeepsDataThatIsNoJSON(t *testing.T) {
 	header := messageHeader(upper)
 	for contentType, body := range map[string]string{"text/plain": "x\xff", "application/json": "{"} {
 		header["CONTENT-TYPE"] = []string{contentType}
-		payload, _, err := events.Structured(header, []byte(body))
+		payload, _, err := split(header, body)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,9 +120,9 @@ func TestStructuredMessageIsLeftAsItIs(t *testing.T) {
 		"no headers":     nil,
 		"headers beside": {"Content-Type": {events.ContentType}, "ce-id": {"other"}},
 	} {
-		payload, e, err := events.Structured(header, raw)
-		if err != nil || string(payload) != string(raw) || e.ID != events.ClaimID(claim().Claim) {
-			t.Errorf("%s: %+v (%v)", name, e, err)
+		payload, id, err := split(header, string(raw))
+		if err != nil || string(payload) != string(raw) || id != events.ClaimID(claim().Claim) {
+			t.Errorf("%s: %s (%v)", name, id, err)
 		}
 	}
 }
@@ -96,10 +140,12 @@ func TestMessageThatIsNoEvent(t *testing.T) {
 		"null":       {nil, "null", events.ErrMalformed},
 		"no id":      {map[string][]string{"ce-type": {"t"}}, "{}", events.ErrMalformed},
 		"two ids":    {twice, data(), events.ErrMalformed},
-		"a batch":    {map[string][]string{"content-type": {events.BatchContentType}}, "[]", events.ErrNotEvent},
+		"no batch":   {map[string][]string{"content-type": {events.BatchContentType}}, "{}", events.ErrMalformed},
+		"no events":  {map[string][]string{"content-type": {events.BatchContentType}}, "[]", events.ErrMalformed},
+		"too many":   {map[string][]string{"content-type": {events.BatchContentType}}, "[1" + strings.Repeat(",1", events.BatchMax) + "]", events.ErrTooLarge},
 		"other kind": {map[string][]string{"content-type": {"application/cloudevents+protobuf"}}, "x", events.ErrNotEvent},
 	} {
-		if payload, _, err := events.Structured(test.header, []byte(test.data)); !errors.Is(err, test.want) {
+		if payload, _, err := split(test.header, test.data); !errors.Is(err, test.want) {
 			t.Errorf("%s: %s, %v; want %v", name, payload, err, test.want)
 		}
 	}

@@ -57,18 +57,24 @@ type Event struct {
 	// Err is set when this one event of a batch is malformed (ErrMalformed);
 	// the other fields are then what could be read.
 	Err error
+
+	// claim is the data, if the event was read by a scanner.
+	claim   seckill.AcceptedClaim
+	scanned bool
 }
 
 // Claim decodes and validates the data of a seckill.claim.accepted.v1 event.
 // Unknown fields are let through, so that a newer sender may add some. The
 // error wraps seckill.ErrInvalid: such an event can never be applied.
 func (e Event) Claim() (seckill.AcceptedClaim, error) {
-	var c seckill.AcceptedClaim
-	if !isJSON(e.DataType) {
-		return c, &seckill.FieldError{Field: "datacontenttype", Detail: "must be a JSON type"}
-	}
-	if err := json.Unmarshal(e.Data, &c); err != nil {
-		return c, fmt.Errorf("decode claim of event %s: %w: %w", e.ID, seckill.ErrInvalid, err)
+	c := e.claim
+	if !e.scanned {
+		if !isJSON(e.DataType) {
+			return c, &seckill.FieldError{Field: "datacontenttype", Detail: "must be a JSON type"}
+		}
+		if err := json.Unmarshal(e.Data, &c); err != nil {
+			return c, fmt.Errorf("decode claim of event %s: %w: %w", e.ID, seckill.ErrInvalid, err)
+		}
 	}
 	if err := c.Validate(); err != nil {
 		return c, fmt.Errorf("claim of event %s: %w", e.ID, err)

@@ -40,6 +40,9 @@ func Read(r *http.Request, sizeMax int64) (batch []Event, isBatch bool, err erro
 		return nil, mode == modeBatch, err
 	}
 	if mode == modeBatch {
+		if batch, ok := scanBatch(body); ok {
+			return batch, true, nil
+		}
 		batch, err = parseBatch(body)
 		return batch, true, err
 	}
@@ -75,34 +78,49 @@ func readBody(r *http.Request, sizeMax int64) ([]byte, error) {
 	return body.Bytes(), nil
 }
 
-// parseBatch cuts the array into its elements and reads each for itself. The
-// cut only asks for sound JSON: what else may be wrong is the element's own.
+// parseBatch reads each event of a batch for itself.
 func parseBatch(body []byte) ([]Event, error) {
-	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
-	if dec.PeekKind() != '[' {
-		return nil, fmt.Errorf("%w: the batch is not a JSON array", ErrMalformed)
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
 	batch := make([]Event, 0, min(len(body)/512+1, BatchMax))
-	for dec.PeekKind() != ']' {
-		raw, err := dec.ReadValue()
-		if err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
-		}
-		if len(batch) == BatchMax {
-			return nil, fmt.Errorf("%w: more than %d events", ErrTooLarge, BatchMax)
-		}
+	err := eachOf(body, func(raw []byte) error {
 		e, err := Parse(raw)
 		e.Err = err
 		batch = append(batch, e)
-	}
-	if _, err := dec.ReadToken(); err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%w: something follows the batch", ErrMalformed)
+		return nil
+	})
+	if err != nil {
+		return nil, err
 	}
 	return batch, nil
+}
+
+// eachOf cuts a JSON array of at most BatchMax elements, and hands each over;
+// what it is handed is good until it returns. The cut only asks for sound
+// JSON: what else may be wrong is the element's own.
+func eachOf(body []byte, do func(raw []byte) error) error {
+	dec := jsontext.NewDecoder(bytes.NewBuffer(body), jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+	if dec.PeekKind() != '[' {
+		return fmt.Errorf("%w: the batch is not a JSON array", ErrMalformed)
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	for n := 0; dec.PeekKind() != ']'; n++ {
+		raw, err := dec.ReadValue()
+		if err != nil {
+			return fmt.Errorf("%w: %w", ErrMalformed, err)
+		}
+		if n == BatchMax {
+			return fmt.Errorf("%w: more than %d events", ErrTooLarge, BatchMax)
+		}
+		if err := do(raw); err != nil {
+			return err
+		}
+	}
+	if _, err := dec.ReadToken(); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if _, err := dec.ReadToken(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: something follows the batch", ErrMalformed)
+	}
+	return nil
 }

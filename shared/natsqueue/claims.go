@@ -42,17 +42,6 @@ func (q *Queue) ClaimsApplied(ctx context.Context, seq uint64) (bool, error) {
 	return consumer.CachedInfo().AckFloor.Stream >= seq, nil
 }
 
-// Backlog counts the claims not yet delivered, and those delivered but not yet
-// answered (waiting for their next try included).
-func (q *Queue) Backlog(ctx context.Context) (pending, ackPending uint64, err error) {
-	consumer, err := q.consumer(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	info := consumer.CachedInfo()
-	return info.NumPending, uint64(info.NumAckPending), nil
-}
-
 // Waiting counts the claims that are not answered for good, delivered or not,
 // and tells when the oldest of them was published, by the broker's clock.
 func (q *Queue) Waiting(ctx context.Context) (n uint64, oldest time.Time, err error) {
@@ -61,10 +50,20 @@ func (q *Queue) Waiting(ctx context.Context) (n uint64, oldest time.Time, err er
 		return 0, time.Time{}, err
 	}
 	state := stream.CachedInfo().State
-	return state.Msgs, state.FirstTime, nil
+	if state.Msgs == 0 {
+		return 0, state.FirstTime, nil
+	}
+	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(subjectClaims+">"))
+	if err != nil {
+		return 0, time.Time{}, fmt.Errorf("count waiting claims: %w", err)
+	}
+	for subject, messages := range info.State.Subjects {
+		n += messages * claimsOf(subject)
+	}
+	return n, state.FirstTime, nil
 }
 
-// Subscription takes claims from stream CLAIMS. It may be used from many
+// Subscription takes messages from stream CLAIMS. It may be used from many
 // goroutines.
 type Subscription struct {
 	q        *Queue
@@ -74,9 +73,9 @@ type Subscription struct {
 // Claims subscribes to stream CLAIMS; it asks the broker nothing yet.
 func (q *Queue) Claims() *Subscription { return &Subscription{q: q} }
 
-// Fetch returns at most sizeMax claims: at once those that are there, else the
-// first that comes within wait, else none. It waits that long even if ctx ends
-// meanwhile: a claim that is already on its way to us would otherwise be
+// Fetch returns at most sizeMax messages, each of one or more claims: at once
+// those that are there, else the first that comes within wait, else none. It
+// waits that long even if ctx ends meanwhile: a message that is already on its way to us would otherwise be
 // hidden from everybody for Config.AckWait. Every delivery must be answered. A
 // missing stream or consumer is created; an error is worth a pause and another
 // try.

@@ -30,9 +30,13 @@ type Config struct {
 	AckWait time.Duration `envconfig:"NATS_ACK_WAIT"`
 	// PublishTimeout is when an unanswered publish is given up; default 5 s.
 	PublishTimeout time.Duration `envconfig:"NATS_PUBLISH_TIMEOUT"`
-	// PublishPendingMax bounds the messages published but not yet answered;
+	// PublishPendingMax bounds the events published but not yet answered;
 	// default 20,000.
 	PublishPendingMax int64 `envconfig:"NATS_PUBLISH_PENDING_MAX"`
+	// ClaimsPerMessage bounds the claims that share a message of stream CLAIMS;
+	// default 100. It must be 1 where something else than nats-bridge delivers
+	// them that knows no batches.
+	ClaimsPerMessage int `envconfig:"NATS_CLAIMS_PER_MESSAGE"`
 }
 
 // The bounds of a configuration.
@@ -40,6 +44,8 @@ const (
 	replicasMax = 5
 	bytesMin    = 64 << 10
 	ackWaitMin  = time.Second
+	// claimsPerMessageMax keeps the largest claims within messageSizeMax.
+	claimsPerMessageMax = 500
 )
 
 // Validate refuses what cannot work.
@@ -54,6 +60,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("NATS_CLAIMS_BYTES_MAX, NATS_ORDERS_BYTES_MAX and NATS_DEAD_BYTES_MAX must be at least %d", bytesMin)
 	case c.AckWait < ackWaitMin:
 		return fmt.Errorf("NATS_ACK_WAIT is %s, must be at least %s", c.AckWait, ackWaitMin)
+	case c.ClaimsPerMessage < 1 || c.ClaimsPerMessage > claimsPerMessageMax:
+		return fmt.Errorf("NATS_CLAIMS_PER_MESSAGE is %d, must be 1 to %d", c.ClaimsPerMessage, claimsPerMessageMax)
 	case c.PublishTimeout < time.Millisecond || c.PublishPendingMax < 1:
 		return errors.New("NATS_PUBLISH_TIMEOUT and NATS_PUBLISH_PENDING_MAX must be positive")
 	}
@@ -68,6 +76,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.AckWait, 30*time.Second)
 	setDefault(&c.PublishTimeout, 5*time.Second)
 	setDefault(&c.PublishPendingMax, 20_000)
+	setDefault(&c.ClaimsPerMessage, 100)
 	return c
 }
 

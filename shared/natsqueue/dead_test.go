@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"seckill/shared/events"
 	"seckill/shared/natsqueue"
 	"seckill/shared/seckill"
 	"seckill/shared/testenv"
@@ -55,6 +56,52 @@ func TestParkedMessageCanBeSentAgain(t *testing.T) {
 	}
 	if parked, err := q.Dead(t.Context(), 10); err != nil || len(parked) != 0 {
 		t.Errorf("%d still parked (%v)", len(parked), err)
+	}
+}
+
+// One event of a message is parked for itself, once however often, and is a
+// message of its own when it is sent again.
+func TestPartIsParkedForItself(t *testing.T) {
+	t.Parallel()
+	url := testenv.NATS(t)
+	q := open(t, natsqueue.Config{URL: url})
+	for _, a := range q.PublishBatch(t.Context(), claims("s1", 3)) {
+		if <-a.Done(); a.Err() != nil {
+			t.Fatal(a.Err())
+		}
+	}
+	d := fetch(t, q, 1)[0]
+	parts, err := events.Split(d.Header(), d.Data())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		for _, i := range []int{0, 2} {
+			if err := d.ParkPart(t.Context(), i, parts[i].ID, parts[i].Payload, "because"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if n, _, err := q.Waiting(t.Context()); err != nil || n != 3 {
+		t.Errorf("%d claims wait (%v): the message was answered", n, err)
+	}
+	if err := d.Ack(); err != nil {
+		t.Fatal(err)
+	}
+	parked, err := q.ParkedClaims(t.Context())
+	if err != nil || len(parked) != 2 || !parked[claims("s1", 3)[2].Claim] {
+		t.Errorf("parked are %v (%v)", parked, err)
+	}
+	dead, err := q.Dead(t.Context(), 10)
+	if err != nil || len(dead) != 2 || dead[1].Subject != "seckill.claims.s1" || dead[1].Reason != "because" {
+		t.Fatalf("parked %+v (%v)", dead, err)
+	}
+	if err := q.Resend(t.Context(), dead[1].Seq); err != nil {
+		t.Fatal(err)
+	}
+	again := fetch(t, q, 1)[0]
+	if one, err := events.Split(again.Header(), again.Data()); err != nil || len(one) != 1 || one[0].ID != parts[2].ID {
+		t.Errorf("sent again: %v (%v)", one, err)
 	}
 }
 

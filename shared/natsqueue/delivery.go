@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"seckill/shared/events"
 )
 
 // Delivery is one message of stream CLAIMS, to be answered exactly once by
@@ -31,6 +33,11 @@ type Delivery = interface {
 	// Park moves the message to stream DEAD with the reason. After an error
 	// it is not answered yet.
 	Park(ctx context.Context, reason string) error
+	// ParkPart stores one event of the message in stream DEAD, payload in
+	// structured JSON, and leaves the message unanswered. index tells the
+	// events of a message apart: parked again, it is stored once within the
+	// duplicate window.
+	ParkPart(ctx context.Context, index int, id string, payload []byte, reason string) error
 	// InProgress starts the ack wait anew.
 	InProgress() error
 }
@@ -85,17 +92,29 @@ func (d *delivery) InProgress() error { return d.answered("keep", d.msg.InProgre
 // Park publishes first and takes the original away only when that is stored.
 // The id is the message's place in its stream, so a repeat is stored once.
 func (d *delivery) Park(ctx context.Context, reason string) error {
+	if err := d.bury(ctx, d.parked(parcel{id: d.ID(), data: d.msg.Data(), header: d.msg.Headers()}, reason)); err != nil {
+		return err
+	}
+	return d.answered("park", d.msg.TermWithReason(reason))
+}
+
+func (d *delivery) ParkPart(ctx context.Context, index int, id string, payload []byte, reason string) error {
+	return d.bury(ctx, d.parked(parcel{
+		id: id, place: "." + strconv.Itoa(index), data: payload, header: nats.Header{headerContentType: {events.ContentType}},
+	}, reason))
+}
+
+func (d *delivery) bury(ctx context.Context, parked *nats.Msg) error {
 	ctx, cancel := context.WithTimeout(ctx, d.q.config.PublishTimeout)
 	defer cancel()
-	parked := d.parked(reason)
 	_, err := d.q.js.PublishMsg(ctx, parked)
 	if vanished(err) && d.q.heal(ctx) == nil {
 		_, err = d.q.js.PublishMsg(ctx, parked)
 	}
 	if err != nil {
-		return fmt.Errorf("park claim %s: %w", d.ID(), err)
+		return fmt.Errorf("park claim %s: %w", parked.Header.Get(headerID), err)
 	}
-	return d.answered("park", d.msg.TermWithReason(reason))
+	return nil
 }
 
 func (d *delivery) answered(how string, err error) error {
@@ -123,13 +142,21 @@ const (
 	parkedHeadersMax = 4 << 10
 )
 
-// parked is the message as it is stored in DEAD. One that would be too large
+// parcel is what is parked: a whole message, or one event of it.
+type parcel struct {
+	id     string
+	place  string // within the message
+	data   []byte
+	header nats.Header
+}
+
+// parked is the parcel as it is stored in DEAD. One that would be too large
 // with its new headers is cut to what an operator can still judge.
-func (d *delivery) parked(reason string) *nats.Msg {
+func (d *delivery) parked(p parcel, reason string) *nats.Msg {
 	msg := nats.NewMsg(subjectDead + "claims")
-	msg.Data = d.msg.Data()
+	msg.Data = p.data
 	size := len(msg.Data)
-	for key, values := range d.msg.Headers() {
+	for key, values := range p.header {
 		if strings.HasPrefix(key, "Nats-") { // these command the broker; they were obeyed once
 			continue
 		}
@@ -142,13 +169,23 @@ func (d *delivery) parked(reason string) *nats.Msg {
 		msg.Header = nats.Header{headerCut: {strconv.Itoa(len(msg.Data))}}
 		msg.Data = msg.Data[:min(len(msg.Data), room)]
 	}
+	subject := d.msg.Subject()
+	if p.place != "" {
+		subject = alone(subject)
+	}
 	set := func(key, value string) { msg.Header.Set(key, value[:min(len(value), headerBytesMax)]) }
-	set(headerID, d.ID())
+	set(headerID, p.id)
 	set(headerReason, reason)
-	set(headerSubject, d.msg.Subject())
+	set(headerSubject, subject)
 	set(headerSeq, strconv.FormatUint(d.meta.Sequence.Stream, 10))
 	set(headerDelivered, strconv.FormatUint(d.meta.NumDelivered, 10))
 	set(headerTime, d.meta.Timestamp.UTC().Format(time.RFC3339Nano))
-	set(jetstream.MsgIDHeader, fmt.Sprintf("%s.%d.%d", d.meta.Stream, d.meta.Sequence.Stream, d.meta.Timestamp.UnixNano()))
+	set(jetstream.MsgIDHeader, fmt.Sprintf("%s.%d.%d%s", d.meta.Stream, d.meta.Sequence.Stream, d.meta.Timestamp.UnixNano(), p.place))
 	return msg
+}
+
+// alone is the subject of one claim of a message on this subject.
+func alone(subject string) string {
+	sale, _, _ := strings.Cut(strings.TrimPrefix(subject, subjectClaims), ".")
+	return subjectClaims + sale
 }

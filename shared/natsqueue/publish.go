@@ -2,8 +2,13 @@ package natsqueue
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,8 +19,8 @@ import (
 	"seckill/shared/seckill"
 )
 
-// ErrBusy means that too many messages wait for the broker's answer: this one
-// was not sent.
+// ErrBusy means that too many events wait for the broker's answer: this one was
+// not sent.
 var ErrBusy = errors.New("too many unanswered publishes")
 
 // Ack is the broker's pending answer to one published claim. It is an alias of
@@ -51,21 +56,73 @@ func (a *ack) settle(duplicate bool, err error) {
 	})
 }
 
-// PublishClaims sends the claims' events to stream CLAIMS and returns at once,
-// with one Ack for each claim in the same order. attempt tells a deliberate
-// repetition from an accidental one: the broker stores a claim once for each
-// attempt within its duplicate window. The end of ctx does not take back what
-// is on its way.
+// PublishClaims sends the claims' events to stream CLAIMS, each as a message of
+// its own, and returns at once, with one Ack for each claim in the same order.
+// attempt tells a deliberate repetition from an accidental one: the broker
+// stores a claim once for each attempt within its duplicate window. The end of
+// ctx does not take back what is on its way.
 func (q *Queue) PublishClaims(ctx context.Context, claims []seckill.AcceptedClaim, attempt string) []Ack {
 	msgs := make([]*nats.Msg, len(claims))
-	for i, c := range claims {
-		msgs[i] = message(subjectClaims+c.Sale, events.ClaimID(c.Claim)+"."+attempt, events.AppendClaim(make([]byte, 0, 768), c, ""))
+	for i := range claims {
+		msgs[i] = claimsMessage(claims[i:i+1], attempt)
 	}
 	acks := make([]Ack, len(claims))
-	for i, a := range q.send(ctx, msgs) {
+	for i, a := range q.send(ctx, msgs, len(claims)) {
 		acks[i] = a
 	}
 	return acks
+}
+
+// firstAttempt is the attempt of claims that were accepted just now.
+const firstAttempt = "0"
+
+// PublishBatch sends the claims that were accepted together, of one sale, as
+// PublishClaims does, but up to Config.ClaimsPerMessage share a message, and so
+// their Ack: the broker's cost is that of a message. Whoever publishes a claim
+// again uses PublishClaims, for in other company it is not known as the same.
+func (q *Queue) PublishBatch(ctx context.Context, claims []seckill.AcceptedClaim) []Ack {
+	var msgs []*nats.Msg
+	for chunk := range slices.Chunk(claims, q.config.ClaimsPerMessage) {
+		msgs = append(msgs, claimsMessage(chunk, firstAttempt))
+	}
+	sent := q.send(ctx, msgs, len(claims))
+	acks := make([]Ack, len(claims))
+	for i := range acks {
+		acks[i] = sent[i/q.config.ClaimsPerMessage]
+	}
+	return acks
+}
+
+// claimBytes is the room for one claim's event.
+const claimBytes = 768
+
+// claimsMessage carries claims of one sale: one as an event of its own, several
+// as a batch, whose subject tells how many. The id stands for exactly these.
+func claimsMessage(claims []seckill.AcceptedClaim, attempt string) *nats.Msg {
+	subject, id := subjectClaims+claims[0].Sale, events.ClaimID(claims[0].Claim)
+	if len(claims) == 1 {
+		return message(subject, id+"."+attempt, events.ContentType, events.AppendClaim(make([]byte, 0, claimBytes), claims[0], ""))
+	}
+	data, digest := append(make([]byte, 0, claimBytes*len(claims)), '['), sha256.New()
+	for i, c := range claims {
+		if i > 0 {
+			data = append(data, ',')
+		}
+		data = events.AppendClaim(data, c, "")
+		_, _ = digest.Write([]byte(c.Claim)) // a hash takes whatever it is given
+	}
+	company := hex.EncodeToString(digest.Sum(nil)[:16])
+	return message(subject+"."+strconv.Itoa(len(claims)), id+"."+company+"."+attempt, events.BatchContentType, append(data, ']'))
+}
+
+// claimsOf tells how many claims a message on this subject carries.
+func claimsOf(subject string) uint64 {
+	_, count, _ := strings.Cut(strings.TrimPrefix(subject, subjectClaims), ".")
+	n, err := strconv.ParseUint(count, 10, 16)
+	if err != nil {
+		return 1
+	}
+	return n
 }
 
 // Announce publishes to stream ORDERS; the message id is the announcement's.
@@ -78,9 +135,9 @@ func (q *Queue) Announce(ctx context.Context, announcements []seckill.Announceme
 		if err != nil {
 			return fmt.Errorf("announce: %w", err)
 		}
-		msgs[i] = message(subjectOrders+a.Data.Sale, a.ID, data)
+		msgs[i] = message(subjectOrders+a.Data.Sale, a.ID, events.ContentType, data)
 	}
-	for i, a := range q.send(ctx, msgs) {
+	for i, a := range q.send(ctx, msgs, len(msgs)) {
 		select {
 		case <-a.done:
 		case <-ctx.Done():
@@ -93,24 +150,23 @@ func (q *Queue) Announce(ctx context.Context, announcements []seckill.Announceme
 	return nil
 }
 
-func message(subject, id string, data []byte) *nats.Msg {
+func message(subject, id, contentType string, data []byte) *nats.Msg {
 	return &nats.Msg{Subject: subject, Data: data, Header: nats.Header{
-		jetstream.MsgIDHeader: {id}, headerContentType: {events.ContentType},
+		jetstream.MsgIDHeader: {id}, headerContentType: {contentType},
 	}}
 }
 
 // headerContentType is in lower case, as the NATS binding of CloudEvents asks.
 const headerContentType = "content-type"
 
-// send publishes msgs in the background.
-func (q *Queue) send(ctx context.Context, msgs []*nats.Msg) []*ack {
+// send publishes msgs, which carry n events, in the background.
+func (q *Queue) send(ctx context.Context, msgs []*nats.Msg, n int) []*ack {
 	acks := make([]*ack, len(msgs))
 	for i := range acks {
 		acks[i] = &ack{done: make(chan struct{})}
 	}
-	n := int64(len(msgs))
-	if q.pending.Add(n) > q.config.PublishPendingMax {
-		q.pending.Add(-n)
+	if q.pending.Add(int64(n)) > q.config.PublishPendingMax {
+		q.pending.Add(-int64(n))
 		settleAll(acks, fmt.Errorf("publish: %w", ErrBusy))
 		return acks
 	}
@@ -120,7 +176,7 @@ func (q *Queue) send(ctx context.Context, msgs []*nats.Msg) []*ack {
 		settleAll(acks, fmt.Errorf("publish: %w", nats.ErrTimeout))
 	})
 	go func() {
-		defer q.pending.Add(-n)
+		defer q.pending.Add(-int64(n))
 		defer timer.Stop()
 		q.sendAll(context.WithoutCancel(ctx), msgs, acks)
 	}()

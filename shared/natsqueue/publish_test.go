@@ -71,6 +71,65 @@ func TestSameAttemptIsStoredOnce(t *testing.T) {
 	}
 }
 
+// Claims that were accepted together share messages, and still count one by
+// one. The same claims are stored once; one of them in other company is not
+// taken for the others' message, which would lose the company.
+func TestBatchSharesAMessage(t *testing.T) {
+	t.Parallel()
+	url := testenv.NATS(t)
+	q := open(t, natsqueue.Config{URL: url, ClaimsPerMessage: 10})
+	all := claims("s1", 25)
+	batch := func(some []seckill.AcceptedClaim) (duplicates int) {
+		for _, a := range q.PublishBatch(t.Context(), some) {
+			if <-a.Done(); a.Err() != nil {
+				t.Fatal(a.Err())
+			}
+			if a.Duplicate() {
+				duplicates++
+			}
+		}
+		return duplicates
+	}
+	if n := batch(all); n != 0 {
+		t.Errorf("%d duplicates at first", n)
+	}
+	if n := batch(all); n != 25 {
+		t.Errorf("%d duplicates of the same claims, want 25", n)
+	}
+	if n := batch([]seckill.AcceptedClaim{all[0], all[24]}); n != 0 {
+		t.Error("claims in other company are taken for the same")
+	}
+	if n := messages(t, url, natsqueue.StreamClaims); n != 4 {
+		t.Errorf("%d messages stored, want 3 and 1", n)
+	}
+	if n, _, err := q.Waiting(t.Context()); err != nil || n != 27 {
+		t.Errorf("%d claims wait (%v), want 25 and 2", n, err)
+	}
+	var got []string
+	for _, d := range fetch(t, q, 3) {
+		parts, err := events.Split(d.Header(), d.Data())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range parts {
+			e, err := events.Parse(p.Payload)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := e.Claim()
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, c.Claim)
+		}
+	}
+	for i, c := range all {
+		if got[i] != c.Claim {
+			t.Fatalf("claim %d is %s, want %s", i, got[i], c.Claim)
+		}
+	}
+}
+
 // Each claim is answered, and never as stored, while there is no broker.
 func TestPublishWithoutBrokerFailsWithinItsBound(t *testing.T) {
 	t.Parallel()

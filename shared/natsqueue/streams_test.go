@@ -130,7 +130,7 @@ func TestLookingCreatesWhatIsMissing(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the consumer is there", func() bool {
-		_, _, err := q.Backlog(t.Context())
+		_, _, err := q.Waiting(t.Context())
 		return err == nil
 	})
 }
