@@ -18,8 +18,9 @@ type batches struct {
 	publisher    Publisher
 	soldOut      *soldOut
 
-	mu    sync.Mutex
-	lanes map[string]*lane // one for each sale that has claims waiting or running
+	mu       sync.Mutex
+	lanes    map[string]*lane      // one for each sale that has claims waiting or running
+	accepted map[string][]*attempt // to be published, of each sale that has a publish running
 }
 
 // lane is the queue of one sale.
@@ -33,6 +34,7 @@ type attempt struct {
 	request  seckill.ClaimRequest
 	until    time.Time // after which it is not decided any more
 	decision seckill.Decision
+	decided  time.Time // set if accepted
 	err      error
 	done     chan struct{}
 }
@@ -43,7 +45,10 @@ var (
 )
 
 func newBatches(config Config, reservations Reservations, publisher Publisher) *batches {
-	return &batches{config: config, reservations: reservations, publisher: publisher, soldOut: newSoldOut(config, reservations), lanes: make(map[string]*lane)}
+	return &batches{
+		config: config, reservations: reservations, publisher: publisher, soldOut: newSoldOut(config, reservations),
+		lanes: make(map[string]*lane), accepted: make(map[string][]*attempt),
+	}
 }
 
 // claim decides one attempt and publishes it if it was accepted. When ctx ends
@@ -115,6 +120,7 @@ func (b *batches) decide(sale string, batch []*attempt) {
 		err = errors.Join(seckill.ErrUnavailable, fmt.Errorf("sale %s: %d decisions for %d claims", sale, len(decisions), len(batch)))
 	}
 	var accepted []*attempt
+	now := time.Now()
 	for i, a := range batch {
 		if err != nil {
 			a.err = err
@@ -123,6 +129,7 @@ func (b *batches) decide(sale string, batch []*attempt) {
 		}
 		a.decision = decisions[i]
 		if a.decision.Accepted != nil {
+			a.decided = now
 			accepted = append(accepted, a)
 			continue
 		}
@@ -132,7 +139,7 @@ func (b *batches) decide(sale string, batch []*attempt) {
 		b.soldOut.learn(sale, decisions)
 	}
 	if len(accepted) > 0 {
-		go b.publish(accepted)
+		b.send(sale, accepted)
 	}
 }
 
@@ -153,9 +160,38 @@ func inTime(batch []*attempt) []*attempt {
 	return rest
 }
 
+// send has accepted claims published: at once, or together with the others
+// that are accepted while the sale's last publish runs. A message costs the
+// same however many claims it carries.
+func (b *batches) send(sale string, accepted []*attempt) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	waiting, running := b.accepted[sale]
+	b.accepted[sale] = append(waiting, accepted...)
+	if !running {
+		go b.sendAll(sale)
+	}
+}
+
+// sendAll publishes the accepted claims of a sale until none is waiting.
+func (b *batches) sendAll(sale string) {
+	for {
+		b.mu.Lock()
+		waiting := b.accepted[sale]
+		if len(waiting) == 0 {
+			delete(b.accepted, sale)
+			b.mu.Unlock()
+			return
+		}
+		b.accepted[sale] = nil
+		b.mu.Unlock()
+		b.publish(waiting)
+	}
+}
+
 // publish hands accepted claims to the broker and answers them, once the broker
-// has them or Config.AckTimeout is over. A failure is not undone: the broker may
-// have the claim, and the claim log has it.
+// has them or Config.AckTimeout is over since the first was accepted. A failure
+// is not undone: the broker may have the claim, and the claim log has it.
 func (b *batches) publish(accepted []*attempt) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(accepted[0].ctx), b.config.DecideTimeout)
 	defer cancel()
@@ -164,7 +200,7 @@ func (b *batches) publish(accepted []*attempt) {
 		claims[i] = *a.decision.Accepted
 	}
 	acks := b.publisher.PublishBatch(ctx, claims)
-	patience := time.NewTimer(b.config.AckTimeout)
+	patience := time.NewTimer(b.config.AckTimeout - time.Since(accepted[0].decided))
 	defer patience.Stop()
 	patient := true
 	for i, a := range accepted {

@@ -106,18 +106,23 @@ func (a fakeAck) Duplicate() bool       { return false }
 // fakeBroker takes claims; it answers them unless it is silent.
 type fakeBroker struct {
 	silent bool
+	hold   chan struct{} // if not nil, answers come when it is closed
 	mu     sync.Mutex
 	taken  []seckill.AcceptedClaim
+	sizes  []int // of the batches
 }
 
 func (b *fakeBroker) PublishBatch(_ context.Context, claims []seckill.AcceptedClaim) []seckillhttp.Ack {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.taken = append(b.taken, claims...)
+	b.taken, b.sizes = append(b.taken, claims...), append(b.sizes, len(claims))
 	acks := make([]seckillhttp.Ack, len(claims))
 	for i := range acks {
 		ack := make(fakeAck)
-		if !b.silent {
+		switch {
+		case b.hold != nil:
+			ack = b.hold
+		case !b.silent:
 			close(ack)
 		}
 		acks[i] = ack

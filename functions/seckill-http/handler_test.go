@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -257,6 +258,39 @@ func TestClaimsGatherWhileACallRuns(t *testing.T) {
 	if refused != 3 || fmt.Sprint(sizes) != "[1 4 4 1]" {
 		t.Fatalf("refused %d, batches %v", refused, sizes)
 	}
+}
+
+// What is accepted while the broker is asked is handed to it together, once it
+// has answered.
+func TestAcceptedClaimsGatherWhileAPublishRuns(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		broker := &fakeBroker{hold: make(chan struct{})}
+		config := testConfig()
+		config.AckTimeout = time.Minute
+		h := seckillhttp.New(config, &fakeRedis{claim: reserve}, broker, fakeBuyers{})
+		const later = 20
+		answers := make(chan int, 1+later)
+		for i := range 1 + later {
+			go func() { answers <- call(h, http.MethodPost, claimsPath, fmt.Sprint("b", i), `{"quantity":1}`).Code }()
+			if i == 0 {
+				synctest.Wait() // the first is at the broker
+			}
+		}
+		synctest.Wait() // the others are decided
+		if len(answers) > 0 || !slices.Equal(broker.sizes, []int{1}) {
+			t.Errorf("batches of %v while the broker is silent, want the first alone", broker.sizes)
+		}
+		close(broker.hold)
+		for range 1 + later {
+			if code := <-answers; code != http.StatusAccepted {
+				t.Errorf("answered %d", code)
+			}
+		}
+		if !slices.Equal(broker.sizes, []int{1, later}) {
+			t.Errorf("batches of %v, want 1 and %d", broker.sizes, later)
+		}
+	})
 }
 
 // While Redis hangs claims wait; when it is back, those that waited too long
