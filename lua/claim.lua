@@ -33,7 +33,8 @@ local function held_by(buyer)
 end
 
 local reply, accepted, attempted, written = {''}, {}, {}, {}
-local function decide(id, buyer, units, rate)
+local function decide(id, buyer, units_text, rate)
+  local units = tonumber(units_text)
   local record = records[id]
   if record then
     local owner, u = string.match(record, '^%a+|([^|]*)|(%d+)')
@@ -50,24 +51,28 @@ local function decide(id, buyer, units, rate)
   if sale[7] == '1' then return 'paused' end
   local wait = waits[rate]
   if wait and wait > now then return 'rate ' .. f('%.0f', math.min(wait - now, gap)) end
-  waits[rate], attempted[#attempted + 1] = now + gap, rate
+  -- Whoever is at his limit now has no further attempt to be held back from.
+  waits[rate] = now + gap
+  if s.stock < units or held + units < limit then attempted[#attempted + 1] = rate end
   if s.stock < units then return 'sold_out' end
   s.stock, s.held, s.reserved, s.seq = s.stock - units, s.held + units, s.reserved + units, s.seq + 1
-  holds[buyer] = add_held(holds[buyer], id, units)
-  records[id] = 'reserved|' .. buyer .. '|' .. f('%.0f', units) .. '|'
+  holds[buyer] = add_held(holds[buyer], id, units_text)
+  records[id] = 'reserved|' .. buyer .. '|' .. units_text .. '|'
   written[id] = records[id]
-  accepted[#accepted + 1] = {id = id, buyer = buyer, units = units, seq = s.seq}
-  return 'reserved ' .. f('%.0f', s.seq)
+  local seq = f('%.0f', s.seq)
+  accepted[#accepted + 1] = {id = id, buyer = buyer, units = units_text, seq = seq}
+  return 'reserved ' .. seq
 end
-for i = 1, n do reply[i + 1] = decide(ids[i], buyers[i], tonumber(ARGV[3 * i + 1]), rates[i]) end
-reply[1] = table.concat({'ok', s.epoch, f('%.0f', s.seq), f('%.0f', now), sale[1], sale[2], sale[3], sale[4], sale[5], f('%.0f', s.stock)}, ' ')
+for i = 1, n do reply[i + 1] = decide(ids[i], buyers[i], ARGV[3 * i + 1], rates[i]) end
+local now_text = f('%.0f', now)
+reply[1] = table.concat({'ok', s.epoch, f('%.0f', s.seq), now_text, sale[1], sale[2], sale[3], sale[4], sale[5], f('%.0f', s.stock)}, ' ')
 
 -- The log entry comes first: if Redis refuses to write (memory limit, failed
 -- snapshot, replica), it refuses here, before anything has changed.
 local claim_fields, buyer_fields = {}, {}
+local terms = '|' .. table.concat({sale[3], sale[1], sale[2], sale[4], sale[5], s.epoch}, '|') .. '|'
 for i, c in ipairs(accepted) do
-  local entry = table.concat({c.id, c.buyer, f('%.0f', c.units), sale[3], sale[1], sale[2], sale[4], sale[5], s.epoch, f('%.0f', c.seq), f('%.0f', now)}, '|')
-  local at = redis.call('XADD', KEYS[5], '*', 'claim', entry)
+  local at = redis.call('XADD', KEYS[5], '*', 'claim', c.id .. '|' .. c.buyer .. '|' .. c.units .. terms .. c.seq .. '|' .. now_text)
   claim_fields[2 * i - 1], claim_fields[2 * i] = c.id, records[c.id] .. at
   buyer_fields[2 * i - 1], buyer_fields[2 * i] = c.buyer, holds[c.buyer]
 end

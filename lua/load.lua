@@ -9,7 +9,7 @@ local held = tonumber(cur[3])
 for a = 2, #ARGV, 5 do
   local claim, buyer, units, status, extra = unpack(ARGV, a, a + 4)
   if redis.call('HSETNX', KEYS[4], claim, status .. '|' .. buyer .. '|' .. units .. '|' .. extra) == 1 and status == 'ordered' then
-    redis.call('HSET', KEYS[3], buyer, add_held(redis.call('HGET', KEYS[3], buyer), claim, tonumber(units)))
+    redis.call('HSET', KEYS[3], buyer, add_held(redis.call('HGET', KEYS[3], buyer), claim, units))
     held = held + tonumber(units)
   end
 end

@@ -64,9 +64,9 @@ local function give_back(s, units)
   s.stock, s.debt, s.held = s.stock + units - paid, s.debt - paid, s.held - units
 end
 
-local function add_held(held, claim, units)
+local function add_held(held, claim, units_text)
   if held and held ~= '' then held = held .. ',' else held = '' end
-  return held .. claim .. '=' .. string.format('%.0f', units)
+  return held .. claim .. '=' .. units_text
 end
 
 local function drop_held(buyer, claim)
@@ -102,7 +102,7 @@ local function settle_one(s, b, claim, buyer, units, want, extra)
   if was then buyer, units = owner, tonumber(held) end
   if not was and want == 'ordered' and counting then
     take(s, units)
-    redis.call('HSET', KEYS[3], buyer, add_held(redis.call('HGET', KEYS[3], buyer), claim, units))
+    redis.call('HSET', KEYS[3], buyer, add_held(redis.call('HGET', KEYS[3], buyer), claim, string.format('%.0f', units)))
   end
   if was == 'reserved' then
     b.ended[#b.ended + 1] = entry

@@ -154,7 +154,7 @@ func TestAmendKeepsWhatIsHeld(t *testing.T) {
 func TestKeysEndWithTheSale(t *testing.T) {
 	t.Parallel()
 	onEach(t, func(t *testing.T, w world) {
-		sale := w.opened(t, 5, 1)
+		sale := w.opened(t, 5, 2)
 		w.claim(t, sale.ID, request("a", 1))
 		for _, k := range []string{"sale", "stock", "buyers", "claims", "log", "rate:a"} {
 			ttl, err := w.raw.PTTL(t.Context(), w.key(sale.ID, k)).Result()
