@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -45,7 +46,9 @@ func newClient(ctx context.Context, o options) (*client, error) {
 			return nil, err
 		}
 		_, c.hosts[function], _ = strings.Cut(url, "://")
-		if o.host != "" {
+		// What is cluster-local has no route: it is asked by its own host, so
+		// that the last step checks more than that the Gateway lacks a path.
+		if o.host != "" && !slices.Contains(internal, function) {
 			c.hosts[function] = o.host
 		}
 	}

@@ -21,7 +21,10 @@ func kubectl(ctx context.Context, stdin []byte, args ...string) (string, error) 
 	out, err := cmd.Output()
 	if err != nil {
 		var exit *exec.ExitError
-		if errors.As(err, &exit) {
+		switch {
+		case ctx.Err() != nil:
+			err = context.Cause(ctx)
+		case errors.As(err, &exit):
 			err = fmt.Errorf("%w: %s", err, bytes.TrimSpace(exit.Stderr))
 		}
 		return "", fmt.Errorf("kubectl %s: %w", strings.Join(args, " "), err)

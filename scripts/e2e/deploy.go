@@ -12,7 +12,10 @@ import (
 )
 
 // functions are those that must reach zero.
-var functions = []string{"seckill-http", "item-detail", "order-http", "order-consumer", "expiry-cron"}
+var functions = append([]string{"seckill-http", "item-detail", "order-http"}, internal...)
+
+// internal are those of them that are cluster-local.
+var internal = []string{"order-consumer", "expiry-cron"}
 
 // images are everything that is built here.
 var images = append([]string{"nats-bridge", "seckillctl"}, functions...)
@@ -119,9 +122,9 @@ func known(ctx context.Context, rendered string) string {
 		}
 		crd, isOptional := optional[kind]
 		if _, asked := lacking[kind]; isOptional && !asked {
-			lacking[kind] = !knows(ctx, crd)
+			lacking[kind] = !knows(ctx, crd) || !placed(ctx, manifest)
 			if lacking[kind] {
-				fmt.Printf("the cluster has no %s: left out\n", kind)
+				fmt.Printf("the cluster has no %s, or not its namespace: left out\n", kind)
 			}
 		}
 		if !lacking[kind] {
@@ -129,6 +132,19 @@ func known(ctx context.Context, rendered string) string {
 		}
 	}
 	return strings.Join(kept, "\n---\n")
+}
+
+var namespaceLine = regexp.MustCompile(`(?m)^  namespace: (\S+)$`)
+
+// placed reports whether a manifest's namespace is there or comes along: the
+// ReferenceGrant lies in Kourier's, which is not there with another ingress.
+func placed(ctx context.Context, manifest string) bool {
+	m := namespaceLine.FindStringSubmatch(manifest)
+	if m == nil || m[1] == namespace {
+		return true
+	}
+	_, err := kubectl(ctx, nil, "get", "namespace", m[1], "-o", "name")
+	return err == nil
 }
 
 // deploy applies everything and waits until it is ready.

@@ -129,7 +129,7 @@ func (s *shop) expire(ctx context.Context) error {
 
 // inside checks that the outside does not reach what is cluster-local.
 func (s *shop) inside(ctx context.Context) error {
-	for _, function := range []string{"order-consumer", "expiry-cron"} {
+	for _, function := range internal {
 		a, err := s.client.do(ctx, function, "POST /", "", "{}")
 		if err != nil {
 			return err

@@ -105,7 +105,7 @@ func (s *shop) sleep(ctx context.Context) error {
 	if err := poll(ctx, zeroMax, "scale to zero", asleep); err != nil {
 		return err
 	}
-	s.figures.add("from deployed to zero", "%s", time.Since(start).Round(time.Second))
+	s.figures.add("from the sale made to zero", "%s", time.Since(start).Round(time.Second))
 	return nil
 }
 
