@@ -35,6 +35,7 @@ func Run(ctx context.Context, cfg Config, handler http.Handler, checks ...Check)
 	if err := cfg.Validate(); err != nil {
 		return err
 	}
+	tuneMemory()
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", ":"+strconv.Itoa(cfg.Port))
 	if err != nil {
 		return fmt.Errorf("listen on port %d: %w", cfg.Port, err)
