@@ -10,8 +10,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/go-json-experiment/json"
-
+	"seckill/shared/events"
 	"seckill/shared/seckill"
 )
 
@@ -65,16 +64,7 @@ func readResults(body []byte, batch []item) ([]seckill.EventResult, error) {
 		}
 		return all, nil
 	}
-	var said struct {
-		Results []seckill.EventResult `json:"results"`
-	}
-	if err := json.Unmarshal(body, &said); err != nil {
-		return nil, fmt.Errorf("the answer is not understood: %w: %.200s", err, body)
-	}
-	if len(said.Results) != len(batch) {
-		return nil, fmt.Errorf("the answer has %d results for %d events", len(said.Results), len(batch))
-	}
-	return said.Results, nil
+	return events.ReadResults(body, len(batch))
 }
 
 // retryAfter reads the header in seconds or as a date; 0 if it says nothing.

@@ -15,11 +15,11 @@ import (
 // done then. It belongs to one worker.
 type letter struct {
 	Delivery
-	parts  int
-	left   int // events without a result
-	again  bool
-	delay  time.Duration // of again
-	poison []condemned
+	parts     int
+	left      int // events without a result
+	again     bool
+	delay     time.Duration // of again
+	condemned []condemned
 }
 
 // item is one event of a letter.
@@ -41,7 +41,7 @@ type condemned struct {
 func (b *Bridge) open(ctx context.Context, d Delivery) []item {
 	parts, err := events.Split(d.Header(), d.Data())
 	if err != nil {
-		b.poison(ctx, &letter{Delivery: d, parts: 1, poison: []condemned{{reason: err.Error()}}})
+		b.poison(ctx, &letter{Delivery: d, parts: 1, condemned: []condemned{{reason: err.Error()}}})
 		return nil
 	}
 	l := &letter{Delivery: d, parts: len(parts), left: len(parts)}
@@ -72,7 +72,7 @@ func (b *Bridge) retry(ctx context.Context, it item, delay time.Duration) {
 
 // condemn notes that an event can never be applied.
 func (b *Bridge) condemn(ctx context.Context, it item, reason string) {
-	it.letter.poison = append(it.letter.poison, condemned{it, reason})
+	it.condemned = append(it.condemned, condemned{it, reason})
 	b.done(ctx, it)
 }
 
@@ -81,7 +81,7 @@ func (b *Bridge) answer(ctx context.Context, l *letter) {
 	switch {
 	case l.again:
 		b.answered(l, l.Nak(l.delay))
-	case len(l.poison) > 0:
+	case len(l.condemned) > 0:
 		b.poison(ctx, l)
 	default:
 		b.answered(l, l.Ack())
@@ -103,7 +103,7 @@ func (b *Bridge) poison(ctx context.Context, l *letter) {
 		b.answered(l, l.Nak(poisonRetryIn/2+rand.N(poisonRetryIn/2)))
 		return
 	}
-	for _, c := range l.poison {
+	for _, c := range l.condemned {
 		if err := l.park(ctx, c); err != nil {
 			slog.Error("poison cannot be parked", "id", l.ID(), "event", c.event, "reason", c.reason, "error", err)
 			b.answered(l, l.Nak(parkingRetryIn/2+rand.N(parkingRetryIn/2)))

@@ -18,10 +18,20 @@ func FuzzScanReadsAsTheGeneralWay(f *testing.F) {
 		f.Add(element)
 	}
 	for _, change := range [][2]string{
-		{`"quantity":1`, `"quantity":01`}, {`"quantity":1`, `"quantity":-1`}, {`"quantity":1`, `"quantity":1.0`},
-		{`"quantity":1`, `"quantity":1e3`}, {`"quantity":1`, `"quantity":9223372036854775808`},
-		{`"quantity":1`, `"quantity":1,"quantity":2`}, {`Z"`, `+00:00"`}, {`T`, `t`}, {`Z"`, `,5Z"`}, {`.accepted"`, `\u002eaccepted"`},
-		{`"buyer":"`, `"buyer":"\\"`}, {`"buyer":"`, "\"buyer\":\"\u00e9"}, {`"specversion":"1.0"`, `"specversion":"0.3"`}, {`}}`, `} }`},
+		{`"quantity":1`, `"quantity":01`},
+		{`"quantity":1`, `"quantity":-1`},
+		{`"quantity":1`, `"quantity":1.0`},
+		{`"quantity":1`, `"quantity":1e3`},
+		{`"quantity":1`, `"quantity":9223372036854775808`},
+		{`"quantity":1`, `"quantity":1,"quantity":2`},
+		{`Z"`, `+00:00"`},
+		{`T`, `t`},
+		{`Z"`, `,5Z"`},
+		{`.accepted"`, `\u002eaccepted"`},
+		{`"buyer":"`, `"buyer":"\\"`},
+		{`"buyer":"`, "\"buyer\":\"\u00e9"},
+		{`"specversion":"1.0"`, `"specversion":"0.3"`},
+		{`}}`, `} }`},
 	} {
 		f.Add(strings.Replace(ours, change[0], change[1], 1))
 		f.Add(strings.ReplaceAll(ours, change[0], change[1]))
