@@ -45,6 +45,7 @@ func (r *Report) failed(part string, err error) bool {
 func (h *Handler) Sweep(ctx context.Context) Report {
 	r := Report{Sales: map[rebuild.Outcome]int{}, Violations: []string{}, Errors: []string{}}
 	var sales []seckill.Sale
+	listed := false // that none were says nothing about which there are
 	var audited map[string]audit.Report
 	for _, part := range []func(context.Context){
 		func(ctx context.Context) { h.expire(ctx, &r) },
@@ -52,9 +53,13 @@ func (h *Handler) Sweep(ctx context.Context) Report {
 		func(ctx context.Context) {
 			var err error
 			sales, err = h.records.SalesToPrepare(ctx, h.config.PrepareAhead)
-			r.failed("list sales", err)
+			listed = !r.failed("list sales", err)
 		},
-		func(ctx context.Context) { h.prepare(ctx, sales, &r) },
+		func(ctx context.Context) {
+			if listed {
+				h.prepare(ctx, sales, &r)
+			}
+		},
 		func(ctx context.Context) { h.republish(ctx, sales, &r) },
 		func(ctx context.Context) { audited = h.audit(ctx, sales, &r) },
 		func(ctx context.Context) { r.RestMS = h.rest(ctx, sales, audited, &r).Milliseconds() },
@@ -74,9 +79,6 @@ func (h *Handler) within(ctx context.Context, part func(context.Context)) {
 
 // prepare brings every sale into Redis that should be there.
 func (h *Handler) prepare(ctx context.Context, sales []seckill.Sale, r *Report) {
-	if len(r.Errors) > 0 && sales == nil {
-		return // not listed: that says nothing about which sales there are
-	}
 	ids := make([]string, len(sales))
 	for i, sale := range sales {
 		ids[i] = sale.ID

@@ -204,6 +204,6 @@ func saleStatus(cmd *cobra.Command, args []string) error {
 	}
 	return write(cmd, saleState{
 		saleDocument: documentOf(sale), State: sale.State(time.Now()), Epoch: sale.Epoch, Loaded: head.Loaded,
-		Fence: head.Fence, Stock: head.Stock, Reserved: head.Reserved, Claims: head.Seq,
+		Fence: head.Fence, Stock: head.Stock, Reserved: head.Reserved, Claims: head.Accepted,
 	})
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"strings"
 	"time"
@@ -58,13 +59,16 @@ func (s *Store) Claim(ctx context.Context, sale string, requests []seckill.Claim
 	if err := readDecisions(sale, reply, requests, bound, decisions); err != nil {
 		return nil, err
 	}
-	return decisions, s.afterwards(ctx, sale, requests, decisions)
+	s.afterwards(ctx, sale, requests, decisions)
+	return decisions, nil
 }
 
 // afterwards keeps the keys of accepted claims for long, and fetches from the
 // claim log what a repeated claim that is still reserved was accepted as: the
-// first answer may have been lost before the claim was published.
-func (s *Store) afterwards(ctx context.Context, sale string, requests []seckill.ClaimRequest, decisions []seckill.Decision) error {
+// first answer may have been lost before the claim was published. The claims
+// are decided by now, so what fails here fails none of them: a key is then
+// forgotten sooner, and the sweep publishes what was not.
+func (s *Store) afterwards(ctx context.Context, sale string, requests []seckill.ClaimRequest, decisions []seckill.Decision) {
 	pipe := s.client.Pipeline()
 	entries := make(map[int]*redis.XMessageSliceCmd)
 	for i, d := range decisions {
@@ -76,21 +80,20 @@ func (s *Store) afterwards(ctx context.Context, sale string, requests []seckill.
 		}
 	}
 	if pipe.Len() == 0 {
-		return nil
+		return
 	}
 	if _, err := pipe.Exec(ctx); err != nil {
-		return unavailable("look up claims of sale "+sale, err)
+		slog.WarnContext(ctx, "claims are decided but not looked up", "sale", sale, "error", err)
 	}
 	for i, entry := range entries {
-		if messages := entry.Val(); len(messages) == 1 {
-			accepted, err := readEntry(sale, messages[0])
-			if err != nil {
-				return err
-			}
+		messages, err := entry.Result()
+		if err != nil || len(messages) != 1 {
+			continue
+		}
+		if accepted, err := readEntry(sale, messages[0]); err == nil {
 			decisions[i].Accepted = &accepted
 		}
 	}
-	return nil
 }
 
 // bind ties the Idempotency-Keys of the batch to their requests. It returns
