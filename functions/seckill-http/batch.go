@@ -16,7 +16,7 @@ type batches struct {
 	config       Config
 	reservations Reservations
 	publisher    Publisher
-	soldOut      *soldOut
+	refusals     *refusals
 
 	mu       sync.Mutex
 	lanes    map[string]*lane      // one for each sale that has claims waiting or running
@@ -46,7 +46,7 @@ var (
 
 func newBatches(config Config, reservations Reservations, publisher Publisher) *batches {
 	return &batches{
-		config: config, reservations: reservations, publisher: publisher, soldOut: newSoldOut(config, reservations),
+		config: config, reservations: reservations, publisher: publisher, refusals: newRefusals(config, reservations),
 		lanes: make(map[string]*lane), accepted: make(map[string][]*attempt),
 	}
 }
@@ -54,6 +54,9 @@ func newBatches(config Config, reservations Reservations, publisher Publisher) *
 // claim decides one attempt and publishes it if it was accepted. When ctx ends
 // first the answer is unknown: the claim may still be accepted.
 func (b *batches) claim(ctx context.Context, sale string, request seckill.ClaimRequest) (seckill.Decision, error) {
+	if decision, stands := b.refusals.now(sale, request); stands {
+		return decision, nil
+	}
 	a := &attempt{ctx: ctx, request: request, until: time.Now().Add(b.config.DecideTimeout), done: make(chan struct{})}
 	if err := b.enqueue(sale, a); err != nil { //nolint:contextcheck // a batch outlives the requests in it
 		return seckill.Decision{}, err
@@ -108,7 +111,7 @@ func (b *batches) decide(sale string, batch []*attempt) {
 	if batch = inTime(batch); len(batch) == 0 {
 		return
 	}
-	if batch = b.soldOut.refuse(ctx, sale, batch); len(batch) == 0 {
+	if batch = b.refusals.refuse(ctx, sale, batch); len(batch) == 0 {
 		return
 	}
 	requests := make([]seckill.ClaimRequest, len(batch))
@@ -136,7 +139,7 @@ func (b *batches) decide(sale string, batch []*attempt) {
 		close(a.done)
 	}
 	if err == nil {
-		b.soldOut.learn(sale, decisions)
+		b.refusals.learn(sale, decisions)
 	}
 	if len(accepted) > 0 {
 		b.send(sale, accepted)

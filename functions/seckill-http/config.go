@@ -17,6 +17,9 @@ type Config struct {
 	// AckTimeout is how long a 202 waits for the broker to have the claim,
 	// too; after it the claim log alone vouches for the claim.
 	AckTimeout time.Duration `envconfig:"PUBLISH_ACK_TIMEOUT" default:"100ms"`
+	// SoldOutFor is how long a look that found a sale sold out refuses those
+	// who come after it; 0 has everyone looked for.
+	SoldOutFor time.Duration `envconfig:"SOLD_OUT_FOR" default:"5ms"`
 	// WaitMax bounds how long a reader may wait for the result of a claim.
 	WaitMax time.Duration `envconfig:"RESULT_WAIT_MAX" default:"30s"`
 	// WaitersMax bounds the readers that wait at the same time.
@@ -34,6 +37,8 @@ func (c Config) Validate() error {
 		return errors.New("CLAIM_TIMEOUT: must be 50ms to 30s")
 	case c.AckTimeout < 0 || c.AckTimeout > 10*time.Second:
 		return errors.New("PUBLISH_ACK_TIMEOUT: must be 0 to 10s")
+	case c.SoldOutFor < 0 || c.SoldOutFor > 250*time.Millisecond:
+		return errors.New("SOLD_OUT_FOR: must be 0 to 250ms")
 	case c.WaitMax < 0 || c.WaitMax > 5*time.Minute:
 		return errors.New("RESULT_WAIT_MAX: must be 0 to 5m")
 	case c.WaitersMax < 0 || c.WaitersMax > 1_000_000:

@@ -390,6 +390,87 @@ func TestSoldOutIsRememberedUntilAUnitComesBack(t *testing.T) {
 	}
 }
 
+// For a moment after a look that found the sale sold out nobody is looked for,
+// unless he may have an answer of his own.
+func TestSoldOutStandsForAMoment(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		soldOut := seckill.Decision{Outcome: seckill.OutcomeSoldOut, Epoch: 1, Seq: 5}
+		redis := &fakeRedis{
+			claim:   decideAll(soldOut),
+			peek:    seckill.SalePeek{Open: true, Epoch: 1, Seq: 5, Limit: 1},
+			holders: map[string]struct{}{"holder": {}},
+		}
+		config := testConfig()
+		config.SoldOutFor = 5 * time.Millisecond
+		h := seckillhttp.New(config, redis, &fakeBroker{}, fakeBuyers{})
+		post := func(buyer, body string) (batches, peeks int) {
+			batchesBefore, peeksBefore := redis.counts()
+			if code := call(h, http.MethodPost, claimsPath, buyer, body).Code; code != http.StatusConflict {
+				t.Errorf("%s is answered %d", buyer, code)
+			}
+			batches, peeks = redis.counts()
+			return batches - batchesBefore, peeks - peeksBefore
+		}
+		post("first", `{"quantity":1}`)
+		synctest.Wait() // the holders are read
+		for _, step := range []struct {
+			buyer, body    string
+			later          time.Duration
+			batches, peeks int
+		}{
+			{"looked for", `{"quantity":1}`, 0, 0, 1},
+			{"at once", `{"quantity":1}`, 0, 0, 0},
+			{"in time", `{"quantity":1}`, 4 * time.Millisecond, 0, 0},
+			{"holder", `{"quantity":1}`, 0, 1, 1},
+			{"wants more", `{"quantity":2}`, 0, 1, 1},
+			{"after it", `{"quantity":1}`, 5 * time.Millisecond, 0, 1},
+		} {
+			time.Sleep(step.later)
+			if batches, peeks := post(step.buyer, step.body); batches != step.batches || peeks != step.peeks {
+				t.Errorf("%s: %d script calls and %d looks, want %d and %d", step.buyer, batches, peeks, step.batches, step.peeks)
+			}
+		}
+	})
+}
+
+// Long before the opening everyone is told so without Redis for a second; not
+// when the opening is near, nor when somebody may hold a claim already.
+func TestNotOpenStandsWhileTheOpeningIsFar(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		in   time.Duration
+		seq  int64
+		want []int // script calls for an attempt now, at once, and after a second
+	}{
+		"far":         {time.Hour, 0, []int{1, 0, 1}},
+		"near":        {time.Second, 0, []int{1, 1, 1}},
+		"once opened": {time.Hour, 7, []int{1, 1, 1}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				redis := &fakeRedis{claim: decideAll(seckill.Decision{
+					Outcome: seckill.OutcomeNotOpen, Epoch: 1, Seq: test.seq, Stock: 5, RetryIn: test.in, OpensAt: time.Now().Add(test.in),
+				})}
+				h := seckillhttp.New(testConfig(), redis, &fakeBroker{}, fakeBuyers{})
+				for i, want := range test.want {
+					if i == 2 {
+						time.Sleep(time.Second)
+					}
+					before, _ := redis.counts()
+					if code := call(h, http.MethodPost, claimsPath, fmt.Sprint("b", i), `{"quantity":1}`).Code; code != http.StatusTooEarly {
+						t.Errorf("answered %d", code)
+					}
+					if after, _ := redis.counts(); after-before != want {
+						t.Errorf("attempt %d: %d script calls, want %d", i, after-before, want)
+					}
+				}
+			})
+		})
+	}
+}
+
 func TestOwnClaimOnly(t *testing.T) {
 	t.Parallel()
 	c := seckill.Claim{ID: "01890000-0000-7000-8000-000000000001", Sale: "s1", Buyer: "b1", Quantity: 1, Status: seckill.ClaimReserved}

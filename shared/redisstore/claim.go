@@ -225,6 +225,7 @@ func (h claimHead) decision(answer string, r seckill.ClaimRequest) (seckill.Deci
 		var at int64
 		at, err = strconv.ParseInt(rest, 10, 64)
 		d.OpensAt = time.UnixMilli(at).UTC()
+		d.RetryIn = d.OpensAt.Sub(h.shared.AcceptedAt)
 	case "rate":
 		var ms int64
 		ms, err = strconv.ParseInt(rest, 10, 64)

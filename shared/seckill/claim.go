@@ -43,7 +43,7 @@ type Decision struct {
 	// claim log.
 	LogEntry string
 	OpensAt  time.Time     // for not_open
-	RetryIn  time.Duration // for rate
+	RetryIn  time.Duration // for rate, and for not_open by Redis' clock
 	// Epoch and Seq date the decision: a later one of the sale has a higher
 	// Epoch, or the same Epoch and at least the same Seq.
 	Epoch int64
