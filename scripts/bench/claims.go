@@ -26,6 +26,8 @@ func measurements() []measurement {
 		{"orders ÷ raw batch insert", ordersToRaw},
 		{"whole pipeline", wholePipeline},
 		{"last order of a big sale", bigSale},
+		{"expiry wave", expiryWave},
+		{"growth", growth},
 		{"start, memory and size", processes},
 	}
 }

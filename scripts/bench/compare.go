@@ -56,16 +56,17 @@ func (s *stage) compare(ctx context.Context, r ratio) (line, error) {
 			return line{}, fmt.Errorf("%s: %w", r.b.name, err)
 		}
 	}
-	say("ratio %.2f; by processor time %.2f", median(a.rates)/median(b.rates), median(b.costs)/median(a.costs))
+	work := median(b.costs) / median(a.costs)
+	say("ratio %.2f; by processor time %.2f", median(a.rates)/median(b.rates), work)
 	l := line{
 		quantity: r.quantity,
 		a:        fmt.Sprintf("%s: %s %s", r.a.name, amount(median(a.rates)), r.unit),
 		b:        fmt.Sprintf("%s: %s %s", r.b.name, amount(median(b.rates)), r.unit),
 	}
 	got := median(a.rates) / median(b.rates)
-	l.ratio = fmt.Sprintf("%.2f (%s)", got, spread(a.rates, b.rates))
+	l.ratio = fmt.Sprintf("%.2f (%s); %.2f", got, spread(a.rates, b.rates), work)
 	if got >= 10 {
-		l.ratio = fmt.Sprintf("%.0f (%s)", got, spread(a.rates, b.rates))
+		l.ratio = fmt.Sprintf("%.0f (%s); %.0f", got, spread(a.rates, b.rates), work)
 	}
 	if r.goal > 0 {
 		l.goal, l.met = fmt.Sprintf("≥ %g", r.goal), yesNo(got >= r.goal)

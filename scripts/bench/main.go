@@ -27,6 +27,8 @@ type options struct {
 	pipelineRate float64
 	pipelineFor  time.Duration
 	bigSale      int64
+	due          int64
+	growthMax    int64
 	root         string
 }
 
@@ -94,6 +96,8 @@ func parse(args []string) (options, error) {
 	set.Float64Var(&o.pipelineRate, "pipeline-rate", 12_000, "claims a second offered to the whole pipeline")
 	set.DurationVar(&o.pipelineFor, "pipeline-for", 15*time.Second, "how long they are; 1m for the record")
 	set.Int64Var(&o.bigSale, "big-sale", 100_000, "units of the sale whose last order is waited for")
+	set.Int64Var(&o.due, "due", 100_000, "orders that fall due at once")
+	set.Int64Var(&o.growthMax, "growth-max", 100_000, "units of the largest size that is grown to; 1000000 for the record")
 	set.StringVar(&o.root, "root", ".", "the module's folder")
 	if err := set.Parse(args); err != nil {
 		return o, err
@@ -103,8 +107,8 @@ func parse(args []string) (options, error) {
 		return o, fmt.Errorf("-only: %w", err)
 	}
 	o.length = time.Duration(seconds * float64(time.Second))
-	if o.rounds < 1 || o.length < 100*time.Millisecond || o.conns < 1 || o.pipelineRate < 1 || o.bigSale < 1 || o.pipelineFor < time.Second {
-		return o, fmt.Errorf("-rounds, -seconds, -conns, -pipeline-rate, -pipeline-for and -big-sale must be positive")
+	if o.rounds < 1 || o.length < 100*time.Millisecond || o.conns < 1 || o.pipelineRate < 1 || o.bigSale < 1 || o.due < 1 || o.growthMax < 1 || o.pipelineFor < time.Second {
+		return o, fmt.Errorf("-rounds, -seconds, -conns, -pipeline-rate, -pipeline-for, -big-sale, -due and -growth-max must be positive")
 	}
 	return o, nil
 }

@@ -30,6 +30,11 @@ const (
 
 // claim makes n accepted claims of a sale by the script, without HTTP.
 func (s *stage) claim(ctx context.Context, sale string, n int) ([]seckill.AcceptedClaim, error) {
+	return s.claimFrom(ctx, sale, 0, n)
+}
+
+// claimFrom does so for buyers from this number on.
+func (s *stage) claimFrom(ctx context.Context, sale string, from, n int) ([]seckill.AcceptedClaim, error) {
 	accepted := make([]seckill.AcceptedClaim, 0, n)
 	for len(accepted) < n {
 		requests := make([]seckill.ClaimRequest, min(redisstore.BatchMax, n-len(accepted)))
@@ -38,7 +43,7 @@ func (s *stage) claim(ctx context.Context, sale string, n int) ([]seckill.Accept
 			if err != nil {
 				return nil, err
 			}
-			requests[i] = seckill.ClaimRequest{ID: id.String(), Buyer: "buyer-" + strconv.Itoa(len(accepted)+i), Quantity: 1}
+			requests[i] = seckill.ClaimRequest{ID: id.String(), Buyer: "buyer-" + strconv.Itoa(from+len(accepted)+i), Quantity: 1}
 		}
 		decisions, err := s.reservations.Claim(ctx, sale, requests)
 		if err != nil {

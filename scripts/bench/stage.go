@@ -207,6 +207,10 @@ func start(programs ...*program) (end func(), err error) {
 
 // sale makes a sale with a name of its own and brings it into Redis.
 func (s *stage) sale(ctx context.Context, units int64) (seckill.Sale, error) {
+	return s.saleWith(ctx, units, time.Hour)
+}
+
+func (s *stage) saleWith(ctx context.Context, units int64, payWindow time.Duration) (seckill.Sale, error) {
 	id := "bench-" + strconv.FormatInt(time.Now().UnixNano(), 36)
 	if _, err := s.records.PutItem(ctx, seckill.Item{SKU: id, Name: "限量茶 · Limited Tea", Description: "An item of the benchmark."}); err != nil {
 		return seckill.Sale{}, err
@@ -214,7 +218,7 @@ func (s *stage) sale(ctx context.Context, units int64) (seckill.Sale, error) {
 	now := time.Now()
 	sale, err := s.records.PutSale(ctx, seckill.Sale{
 		ID: id, SKU: id, PriceMinor: 9900, Currency: "CNY", Units: units, Limit: 1,
-		OpensAt: now.Add(-time.Second), ClosesAt: now.Add(12 * time.Hour), PayWindow: time.Hour,
+		OpensAt: now.Add(-time.Second), ClosesAt: now.Add(12 * time.Hour), PayWindow: payWindow,
 	})
 	if err != nil {
 		return sale, err

@@ -25,7 +25,7 @@ type table struct {
 
 func (t table) markdown() string {
 	var b strings.Builder
-	b.WriteString("| quantity | side A | side B | ratio (least–greatest of the rounds) | goal | met |\n|---|---|---|---|---|---|\n")
+	b.WriteString("| quantity | side A | side B | ratio of rates (least–greatest of the rounds); of processor time | goal | met |\n|---|---|---|---|---|---|\n")
 	for _, l := range t.lines {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", l.quantity, l.a, l.b, l.ratio, l.goal, l.met)
 	}
