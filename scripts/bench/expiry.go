@@ -45,15 +45,17 @@ func expiryWave(ctx context.Context, s *stage) ([]line, error) {
 		}
 		ctx, stop := context.WithCancel(ctx)
 		defer stop()
-		locked, claims := make(chan probed, 1), make(chan error, 1)
+		locked, claimed := make(chan probed, 1), make(chan struct{})
 		go func() { locked <- s.probeStock(ctx, due) }()
 		go func() {
-			claims <- s.claimAll(ctx, p, other.ID, drive.Plan{Open: true, Rate: meanwhileRate, For: sweepMax, Conns: 16}, nil)
+			defer close(claimed)
+			// It ends with ctx, and says how the claims fared.
+			_ = s.claimAll(ctx, p, other.ID, drive.Plan{Open: true, Rate: meanwhileRate, For: sweepMax, Conns: 16}, nil)
 		}()
 		took, err := s.sweep(ctx, cron.url, due)
 		stop()
 		longest := <-locked
-		<-claims // it ended with ctx, and said how the claims fared
+		<-claimed
 		if err := errors.Join(err, longest.err); err != nil {
 			return line{}, err
 		}
