@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -105,11 +106,30 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// CheckEviction returns an error if Redis may evict keys of a sale: any policy
-// but noeviction together with a memory limit. A server that does not let us
-// ask (managed ones forbid CONFIG) passes.
+// CheckEviction returns an error if Redis, or a node of the Cluster, may evict
+// keys of a sale: any policy but noeviction together with a memory limit. A
+// server that does not let us ask (managed ones forbid CONFIG) passes.
 func (s *Store) CheckEviction(ctx context.Context) error {
-	config, err := s.client.ConfigGet(ctx, "maxmemory*").Result()
+	cluster, ok := s.client.(*redis.ClusterClient)
+	if !ok {
+		return mayEvict(ctx, s.client)
+	}
+	var mu sync.Mutex
+	var found error
+	_ = cluster.ForEachMaster(ctx, func(ctx context.Context, node *redis.Client) error { // at once; one that is away passes, too
+		err := mayEvict(ctx, node)
+		mu.Lock()
+		defer mu.Unlock()
+		if found == nil {
+			found = err
+		}
+		return nil
+	})
+	return found
+}
+
+func mayEvict(ctx context.Context, node redis.Cmdable) error {
+	config, err := node.ConfigGet(ctx, "maxmemory*").Result()
 	if err != nil {
 		return nil //nolint:nilerr // not allowed to ask, or not reachable yet: readiness tells the latter
 	}

@@ -28,7 +28,7 @@ var servers = []struct {
 // world is a store on one server and a way to look behind it.
 type world struct {
 	*redisstore.Store
-	raw *redis.Client
+	raw redis.UniversalClient
 }
 
 func onEach(t *testing.T, test func(*testing.T, world)) {
@@ -41,13 +41,13 @@ func onEach(t *testing.T, test func(*testing.T, world)) {
 	}
 }
 
-func openAt(t *testing.T, addr string) world {
+func openAt(t *testing.T, addrs ...string) world {
 	t.Helper()
-	store, err := redisstore.Open(redisstore.Config{Addrs: []string{addr}, ConnsMax: 8, Timeout: 2 * time.Second})
+	store, err := redisstore.Open(redisstore.Config{Addrs: addrs, ConnsMax: 8, Timeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
-	raw := redis.NewClient(&redis.Options{Addr: addr})
+	raw := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs})
 	t.Cleanup(func() { _ = store.Close(); _ = raw.Close() })
 	return world{store, raw}
 }

@@ -1,9 +1,17 @@
 package testenv
 
 import (
+	"context"
+	"fmt"
+	"net"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
 
 	"seckill/shared/embedded"
 	"seckill/shared/servers"
@@ -51,10 +59,11 @@ type RedisServer struct {
 	redis *servers.Redis
 }
 
-// RedisOwn starts a Redis for this test alone.
-func RedisOwn(t testing.TB) *RedisServer {
+// RedisOwn starts a Redis for this test alone; flags are more of its command
+// line's.
+func RedisOwn(t testing.TB, flags ...string) *RedisServer {
 	t.Helper()
-	r, err := servers.NewRedis()
+	r, err := servers.NewRedis(flags...)
 	require(t, err)
 	return &RedisServer{server: own(t, &r.Process), Addr: r.Addr, redis: r}
 }
@@ -75,4 +84,44 @@ func (s *RedisServer) Stop() {
 func (s *RedisServer) Wipe() {
 	s.t.Helper()
 	require(s.t, s.redis.Wipe())
+}
+
+// clusterSlots is how many hash slots a Redis Cluster has.
+const clusterSlots = 16384
+
+// RedisCluster starts a Redis Cluster of three primaries for this test alone
+// and returns their addresses.
+func RedisCluster(t testing.TB) (addrs []string) {
+	t.Helper()
+	const nodes = 3
+	ctx, cancel := context.WithTimeout(context.Background(), servers.StartMax)
+	defer cancel()
+	clients, ports := make([]*redis.Client, nodes), make([]string, nodes)
+	for i := range nodes {
+		port, err := servers.FreePort()
+		require(t, err)
+		ports[i] = strconv.Itoa(port)
+		node := RedisOwn(t, "--cluster-enabled", "yes", "--cluster-port", ports[i])
+		addrs = append(addrs, node.Addr)
+		clients[i] = redis.NewClient(&redis.Options{Addr: node.Addr})
+		defer clients[i].Close() //nolint:errcheck // nothing was left unread
+		require(t, clients[i].Do(ctx, "CLUSTER", "SET-CONFIG-EPOCH", i+1).Err())
+		require(t, clients[i].ClusterAddSlotsRange(ctx, i*clusterSlots/nodes, (i+1)*clusterSlots/nodes-1).Err())
+	}
+	for i := 1; i < nodes; i++ {
+		host, port, err := net.SplitHostPort(addrs[i])
+		require(t, err)
+		require(t, clients[0].Do(ctx, "CLUSTER", "MEET", host, port, ports[i]).Err())
+	}
+	for _, c := range clients {
+		Eventually(t, time.Minute, func() error {
+			info, err := c.ClusterInfo(ctx).Result()
+			whole := strings.Contains(info, "cluster_state:ok") && strings.Contains(info, fmt.Sprint("cluster_known_nodes:", nodes))
+			if err == nil && !whole {
+				err = fmt.Errorf("the cluster is not whole yet: %s", info)
+			}
+			return err
+		})
+	}
+	return addrs
 }
