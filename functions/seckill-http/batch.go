@@ -52,7 +52,9 @@ func newBatches(config Config, reservations Reservations, publisher Publisher) *
 }
 
 // claim decides one attempt and publishes it if it was accepted. When ctx ends
-// first the answer is unknown: the claim may still be accepted.
+// first, or the time that one call and the broker's answer may take, the answer
+// is unknown: the claim may still be accepted. That time runs from here, not
+// from the call: who had to wait for the batch before does not wait twice.
 func (b *batches) claim(ctx context.Context, sale string, request seckill.ClaimRequest) (seckill.Decision, error) {
 	if decision, stands := b.refusals.now(sale, request); stands {
 		return decision, nil
@@ -61,9 +63,13 @@ func (b *batches) claim(ctx context.Context, sale string, request seckill.ClaimR
 	if err := b.enqueue(sale, a); err != nil { //nolint:contextcheck // a batch outlives the requests in it
 		return seckill.Decision{}, err
 	}
+	patience := time.NewTimer(b.config.DecideTimeout + b.config.AckTimeout)
+	defer patience.Stop()
 	select {
 	case <-a.done:
 		return a.decision, a.err
+	case <-patience.C:
+		return seckill.Decision{}, errTooLate
 	case <-ctx.Done():
 		return seckill.Decision{}, fmt.Errorf("claim in sale %s: %w: %w", sale, seckill.ErrUnavailable, ctx.Err())
 	}

@@ -332,11 +332,12 @@ func claimsThatNobodyWaitsFor(t *testing.T) {
 	synctest.Wait() // both wait in the queue
 	time.Sleep(2 * config.DecideTimeout)
 	close(release)
-	got := map[int]int{<-codes: 1}
-	got[<-codes]++
-	if got[202] != 1 || got[503] != 1 {
-		t.Fatalf("answers %v", got)
+	for range 2 { // the first may be accepted by now, but he was not kept waiting for it
+		if code := <-codes; code != 503 {
+			t.Fatalf("a claim that waited too long: %d", code)
+		}
 	}
+	synctest.Wait()
 	if n, _ := redis.counts(); n != 1 {
 		t.Fatalf("%d batches reached Redis", n)
 	}
