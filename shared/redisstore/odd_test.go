@@ -174,3 +174,31 @@ func TestKeysOfAnotherKind(t *testing.T) {
 		w.wantNumbers(t, sale, 4, 1, 1)
 	})
 }
+
+// A window that is moved while the sale is in Redis counts at once, for
+// everybody, and touches nothing else.
+func TestMovedWindowCountsAtOnce(t *testing.T) {
+	t.Parallel()
+	onEach(t, func(t *testing.T, w world) {
+		sale := w.opened(t, 5, 1)
+		open, hour := sale.OpensAt, time.Hour
+		for i, c := range []struct {
+			opens, closes time.Time
+			want          seckill.Outcome
+		}{
+			{open.Add(2 * hour), sale.ClosesAt.Add(2 * hour), seckill.OutcomeNotOpen},
+			{open, sale.ClosesAt, seckill.OutcomeReserved},
+			{open.Add(-hour), open.Add(-time.Minute), seckill.OutcomeClosed},
+		} {
+			moved := sale
+			moved.Version, moved.OpensAt, moved.ClosesAt = int64(i+2), c.opens, c.closes
+			must(t, w.Amend(t.Context(), moved))
+			d := w.claim(t, sale.ID, request(fmt.Sprint("b", i), 1))
+			wantOutcome(t, d, c.want)
+			if c.want == seckill.OutcomeNotOpen && !d.OpensAt.Equal(c.opens.Truncate(time.Millisecond)) {
+				t.Errorf("opens at %s, want %s", d.OpensAt, c.opens)
+			}
+		}
+		w.wantNumbers(t, sale, 4, 1, 1)
+	})
+}
