@@ -60,10 +60,13 @@ func (r *Redis) Stop() error {
 	return r.await()
 }
 
-// Wipe removes what a server that is not running has Saved.
+// Wipe removes what a server that is not running has Saved, and its
+// append-only file if its flags ask for one.
 func (r *Redis) Wipe() error {
-	if err := os.Remove(filepath.Join(r.Dir, "dump.rdb")); err != nil && !os.IsNotExist(err) {
-		return fmt.Errorf("wipe redis: %w", err)
+	for _, name := range []string{"dump.rdb", "appendonlydir"} {
+		if err := os.RemoveAll(filepath.Join(r.Dir, name)); err != nil {
+			return fmt.Errorf("wipe redis: %w", err)
+		}
 	}
 	return nil
 }

@@ -1,0 +1,324 @@
+// Package campaign lets buyers buy from a running system while faults are
+// injected into it, one after another, and then judges by the laws all that
+// the stores hold and all that the buyers were told.
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"seckill/scripts/faults/stage"
+	"seckill/shared/seckill"
+)
+
+// Options say what a campaign does.
+type Options struct {
+	// Seed decides the order of the faults, where they strike, and what the
+	// buyers do. The machine decides who is faster.
+	Seed uint64
+	// Length is how long faults are injected; the last round ends later. With
+	// Rounds it is not looked at.
+	Length time.Duration
+	// Rounds are the faults to inject instead, by name, a list for each round.
+	Rounds [][]string
+	// Programs are the functions' paths by name.
+	Programs map[string]string
+	// Out is told of every fault and every checkpoint.
+	Out io.Writer
+}
+
+// Result is what came of a campaign.
+type Result struct {
+	Violations []Violation
+	// Faults counts those that were injected, by name; Missed those that
+	// could not be: a point nobody came to.
+	Faults map[string]int
+	Missed []string
+	// Answers, Claims and Orders count what the buyers got, Rests how long the
+	// system took until it was at rest again after each round.
+	Answers, Claims, Orders int
+	Rests                   []time.Duration
+	// PointsHit of PointsSeen crash points were struck.
+	PointsHit, PointsSeen int
+}
+
+// campaign is one under way.
+type campaign struct {
+	options Options
+	stage   *stage.Stage
+	shop    *shop
+	points  *points
+	rng     *rand.Rand
+	result  *Result
+	offers  []*offer
+	round   int
+	// killed: something was killed in this round. healed is when the last
+	// fault was over.
+	killed bool
+	healed time.Time
+}
+
+const (
+	sweepEvery  = time.Second
+	buyersASale = 20
+	payWindow   = 3 * time.Second
+	// faultsARound is how many faults a round of a long campaign has.
+	faultsARound = 12
+)
+
+// Run runs a campaign. The error is the bench's own trouble.
+func Run(ctx context.Context, o Options) (*Result, error) {
+	s, err := stage.New(ctx, stage.Options{Programs: o.Programs, SweepEvery: sweepEvery})
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	if err := observe(ctx, s.DB); err != nil {
+		return nil, err
+	}
+	c := &campaign{
+		options: o, stage: s, shop: newShop(s), points: newPoints(s), result: &Result{Faults: map[string]int{}},
+		rng: rand.New(rand.NewPCG(o.Seed, 0)), //nolint:gosec // repeatable on purpose
+	}
+	end := time.Now().Add(o.Length)
+	deck := c.deck()
+	for c.round = 1; ; c.round++ {
+		names := deck.next(faultsARound)
+		if o.Rounds != nil {
+			if c.round > len(o.Rounds) {
+				break
+			}
+			names = o.Rounds[c.round-1]
+		} else if time.Now().After(end) || ctx.Err() != nil {
+			break
+		}
+		if err := c.runRound(ctx, names); err != nil {
+			return c.result, err
+		}
+		if len(c.result.Violations) > 0 {
+			break // what follows would be judged by a system that is wrong already
+		}
+	}
+	c.say("\n")
+	c.result.PointsHit, c.result.PointsSeen = c.points.table(o.Out)
+	return c.result, nil
+}
+
+func (c *campaign) say(format string, args ...any) {
+	_, _ = fmt.Fprintf(c.options.Out, format, args...)
+}
+
+// deck deals the names of all faults, each once before any comes again.
+type deck struct {
+	rng   *rand.Rand
+	names []string
+	left  []string
+}
+
+func (c *campaign) deck() *deck {
+	names := slices.Sorted(maps.Keys(kinds))
+	return &deck{rng: c.rng, names: slices.DeleteFunc(names, func(name string) bool { return name == crashPoint })}
+}
+
+func (d *deck) next(n int) []string {
+	dealt := make([]string, 0, n)
+	for len(dealt) < n {
+		if len(d.left) == 0 {
+			d.left = slices.Clone(d.names)
+			d.rng.Shuffle(len(d.left), func(i, j int) { d.left[i], d.left[j] = d.left[j], d.left[i] })
+		}
+		dealt, d.left = append(dealt, d.left[0]), d.left[1:]
+		// A crash point between any two faults, so that each is reached.
+		dealt = append(dealt, crashPoint)
+	}
+	return dealt
+}
+
+// runRound sells two sales while faults are injected, waits for rest and judges.
+func (c *campaign) runRound(ctx context.Context, faults []string) error {
+	if err := c.open(ctx); err != nil {
+		return err
+	}
+	c.say("round %d: sales %s and %s\n", c.round, c.offers[0].sale.ID, c.offers[1].sale.ID)
+	c.killed, c.healed = false, time.Now()
+	// Buyers end their last purchase within the time in which the system heals.
+	asking, hangUp := context.WithCancel(ctx)
+	defer hangUp()
+	ending := make(chan struct{})
+	crowd, err := c.crowd(asking, ending)
+	if err != nil {
+		close(ending)
+		return err
+	}
+	c.settleIn(ctx)
+	for _, name := range faults {
+		if ctx.Err() != nil {
+			break
+		}
+		c.inject(ctx, name)
+	}
+	close(ending)
+	within := restMax
+	if c.killed {
+		within = restKillMax
+	}
+	began := time.Now()
+	late := time.AfterFunc(within, hangUp)
+	crowd.Wait()
+	late.Stop()
+	trouble := c.atRest(ctx, max(within-time.Since(began), 5*time.Second))
+	c.result.Rests = append(c.result.Rests, time.Since(began))
+	if trouble != nil && ctx.Err() == nil {
+		c.violation(Violation{Law: "self-healing", Sale: "all", Detail: fmt.Sprintf("not at rest %s after the last fault: %v", within, trouble)})
+	}
+	return c.judge(ctx)
+}
+
+// settleIn lets the sale get going before the first fault.
+func (c *campaign) settleIn(ctx context.Context) { pause(ctx, 700*time.Millisecond) }
+
+func pause(ctx context.Context, span time.Duration) {
+	timer := time.NewTimer(span)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// open makes the round's sales: one with a limit of one unit, one of three.
+func (c *campaign) open(ctx context.Context) error {
+	c.offers = nil
+	for _, limit := range []int64{1, 3} {
+		o, err := newOffer(ctx, c.stage, fmt.Sprintf("r%d-limit-%d", c.round, limit), 10*limit, limit, payWindow)
+		if err != nil {
+			return err
+		}
+		c.offers = append(c.offers, o)
+	}
+	return nil
+}
+
+// newOffer makes a sale that is open, and brings it into Redis.
+func newOffer(ctx context.Context, s *stage.Stage, id string, units, limit int64, payWindow time.Duration) (*offer, error) {
+	if _, err := s.Records.PutItem(ctx, seckill.Item{SKU: id, Name: "Tea"}); err != nil {
+		return nil, err
+	}
+	now := time.Now()
+	sale, err := s.Records.PutSale(ctx, seckill.Sale{
+		ID: id, SKU: id, PriceMinor: 9900, Currency: "CNY", Units: units, Limit: limit,
+		OpensAt: now.Add(-time.Minute), ClosesAt: now.Add(3 * time.Hour), PayWindow: payWindow,
+	})
+	if err != nil {
+		return nil, err
+	}
+	// A sweep may bring it at the same time; who is second finds it fresh.
+	release := s.HoldSweeps()
+	_, err = s.Builder().Bring(ctx, id)
+	release()
+	if err != nil {
+		return nil, err
+	}
+	if sale, err = s.Records.Sale(ctx, id); err != nil {
+		return nil, err
+	}
+	return &offer{sale: sale}, nil
+}
+
+// crowd sets the buyers going.
+func (c *campaign) crowd(ctx context.Context, ending <-chan struct{}) (*sync.WaitGroup, error) {
+	var crowd sync.WaitGroup
+	for _, o := range c.offers {
+		for n := range buyersASale {
+			b, err := c.shop.buyer(o.sale, fmt.Sprintf("%s-b%d", o.sale.ID, n), c.rng.Uint64(), ending)
+			if err != nil {
+				return &crowd, err
+			}
+			crowd.Go(func() { b.run(ctx) })
+		}
+	}
+	return &crowd, nil
+}
+
+// inject runs one fault from its beginning to its end.
+func (c *campaign) inject(ctx context.Context, name string) {
+	k, ok := kinds[name]
+	argument := ""
+	if !ok {
+		name, argument, _ = strings.Cut(name, " @ ")
+		k, ok = kinds[name]
+	}
+	if !ok {
+		c.miss(name, "no such fault")
+		return
+	}
+	if k.losing {
+		if err := c.calm(ctx, c.healed); err != nil {
+			c.violation(Violation{Law: "self-healing", Sale: "all", Detail: fmt.Sprintf("before %q: not calm within %s: %v", name, restMax, err)})
+			return
+		}
+	}
+	f := fault{campaign: c, argument: argument}
+	began := time.Now()
+	what, err := k.run(ctx, &f)
+	c.healed = time.Now()
+	c.say("  %s  %-28s %s (%s)\n", clock(began), name, what, time.Since(began).Round(10*time.Millisecond))
+	if err != nil {
+		c.miss(name+" "+what, err.Error())
+		return
+	}
+	c.result.Faults[name]++
+	c.killed = c.killed || k.kills
+	pause(ctx, 100*time.Millisecond)
+}
+
+func (c *campaign) miss(name, why string) {
+	c.result.Missed = append(c.result.Missed, name+": "+why)
+	c.say("  missed %s: %s\n", name, why)
+}
+
+func (c *campaign) violation(v Violation) {
+	c.result.Violations = append(c.result.Violations, v)
+	c.say("VIOLATION %s\n", v)
+}
+
+// judge is a checkpoint: it says of each sale what holds.
+func (c *campaign) judge(ctx context.Context) error {
+	for _, o := range c.offers {
+		r, err := c.gather(ctx, o)
+		if err != nil {
+			return err
+		}
+		for _, v := range r.judge() {
+			c.violation(v)
+		}
+		c.result.Answers += len(r.answers)
+		c.result.Claims += len(r.told)
+		c.result.Orders += len(r.orders)
+		c.say("  checkpoint %s: %s; %d violations\n", o.sale.ID, r.summary(), len(r.found))
+	}
+	c.say("  at rest %s after the last fault\n", c.result.Rests[len(c.result.Rests)-1].Round(100*time.Millisecond))
+	return nil
+}
+
+func (r *record) summary() string {
+	states := map[seckill.OrderStatus]int{}
+	for _, o := range r.orders {
+		states[o.Status]++
+	}
+	soldOut := 0
+	for _, a := range r.answers {
+		if a.problem == "sold_out" {
+			soldOut++
+		}
+	}
+	return fmt.Sprintf("%d answers, %d claims told, %d sold out, orders %v, %d instants seen in MySQL, epoch %d",
+		len(r.answers), len(r.told), soldOut, states, r.notes.total, r.epoch)
+}

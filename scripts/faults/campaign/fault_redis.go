@@ -1,0 +1,148 @@
+package campaign
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+func redisPaused(ctx context.Context, f *fault) (string, error) {
+	f.stage.Redis.Pause()
+	defer f.stage.Redis.Resume()
+	f.lasts(ctx, 1500*time.Millisecond)
+	return "", nil
+}
+
+// redisKilled brings it back with its append-only file. A busy disk may hold
+// the last writes back, so it can be a little older.
+func redisKilled(ctx context.Context, f *fault) (string, error) {
+	return "", f.older(ctx, func() error {
+		f.stage.Redis.Kill()
+		f.lasts(ctx, 500*time.Millisecond)
+		return f.stage.Redis.Start()
+	})
+}
+
+func redisEmpty(ctx context.Context, f *fault) (string, error) {
+	f.lost()
+	f.stage.Redis.Kill()
+	if err := f.stage.Redis.Wipe(); err != nil {
+		return "", err
+	}
+	f.lasts(ctx, 300*time.Millisecond)
+	return "", f.stage.Redis.Start()
+}
+
+// redisOlder brings it back as it was a while ago, as a replica that lagged
+// behind when it was made the master.
+func redisOlder(ctx context.Context, f *fault) (string, error) {
+	kept := filepath.Join(f.stage.Redis.Dir, "appendonlydir")
+	copied := kept + ".copy"
+	if err := os.CopyFS(copied, os.DirFS(kept)); err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(copied) //nolint:errcheck // it is in the folder that goes at the end
+	began := time.Now()
+	f.lasts(ctx, 1500*time.Millisecond)
+	return fmt.Sprint("by ", time.Since(began).Round(time.Millisecond)), f.older(ctx, func() error {
+		f.stage.Redis.Kill()
+		if err := os.RemoveAll(kept); err != nil {
+			return err
+		}
+		if err := os.Rename(copied, kept); err != nil {
+			return err
+		}
+		return f.stage.Redis.Start()
+	})
+}
+
+// older lets Redis come back with data that may be older, and waits until the
+// system had the chance to notice: until then Redis says what was true once.
+func (f *fault) older(ctx context.Context, back func() error) error {
+	from := time.Now()
+	f.lost()
+	err := back()
+	came := time.Now()
+	for range 2 {
+		_ = f.stage.Sweep(ctx) // a sweep may meet a connection that is gone
+	}
+	if calm := f.calm(ctx, came); err == nil && calm != nil {
+		f.violation(Violation{Law: "self-healing", Sale: "all", Detail: fmt.Sprintf("after older data: not calm within %s: %v", restMax, calm)})
+	}
+	for _, o := range f.offers {
+		o.aged = true
+		o.distrusted = append(o.distrusted, span{from, time.Now()})
+	}
+	return err
+}
+
+// lost notes that Redis loses data of every sale.
+func (f *fault) lost() {
+	for _, o := range f.offers {
+		o.lossy = true
+	}
+}
+
+func redisFlushed(ctx context.Context, f *fault) (string, error) {
+	f.lost()
+	return "", f.stage.Admin.FlushAll(ctx).Err()
+}
+
+// redisKeyDeleted removes one of the keys of one sale.
+func redisKeyDeleted(ctx context.Context, f *fault) (string, error) {
+	o := f.offers[f.rng.IntN(len(f.offers))]
+	keys, err := f.stage.Admin.Keys(ctx, "*{"+o.sale.ID+"}*").Result()
+	if err != nil {
+		return "", err
+	}
+	keys = slices.DeleteFunc(keys, func(key string) bool { return strings.Contains(key, ":rate:") })
+	if len(keys) == 0 {
+		return "", errNotReached
+	}
+	slices.Sort(keys)
+	key := keys[f.rng.IntN(len(keys))]
+	o.lossy = true
+	return key, f.stage.Admin.Del(ctx, key).Err()
+}
+
+// configured has a setting of Redis changed for a while.
+func (f *fault) configured(ctx context.Context, name, value, back string) error {
+	if err := f.stage.Admin.ConfigSet(ctx, name, value).Err(); err != nil {
+		return err
+	}
+	f.lasts(ctx, 1200*time.Millisecond)
+	return f.stage.Admin.ConfigSet(ctx, name, back).Err()
+}
+
+func redisOutOfMemory(ctx context.Context, f *fault) (string, error) {
+	return "", f.configured(ctx, "maxmemory", "1", "0")
+}
+
+func redisTakesNoWrites(ctx context.Context, f *fault) (string, error) {
+	return "", f.configured(ctx, "min-replicas-to-write", "1", "0")
+}
+
+// redisBusy has a script run so long that Redis refuses everybody else.
+func redisBusy(ctx context.Context, f *fault) (string, error) {
+	if err := f.stage.Admin.ConfigSet(ctx, "busy-reply-threshold", "20").Err(); err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	const script = `local t = redis.call('TIME'); local stop = t[1] * 1000000 + t[2] + ARGV[1]
+		repeat t = redis.call('TIME') until t[1] * 1000000 + t[2] > stop; return 'done'`
+	client := f.stage.Admin.WithTimeout(10 * time.Second)
+	err := client.Eval(ctx, script, nil, 1_200_000).Err()
+	if back := f.stage.Admin.ConfigSet(ctx, "busy-reply-threshold", "5000").Err(); err == nil {
+		err = back
+	}
+	return "", err
+}
+
+func redisForgetsScripts(ctx context.Context, f *fault) (string, error) {
+	return "", f.stage.Admin.ScriptFlush(ctx).Err()
+}
