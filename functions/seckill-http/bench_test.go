@@ -23,7 +23,7 @@ func BenchmarkClaim(b *testing.B) {
 	soldOut := seckill.Decision{Outcome: seckill.OutcomeSoldOut, Epoch: 1, Seq: 5}
 	for name, redis := range map[string]*fakeRedis{
 		"accepted": {claim: reserve},
-		"sold out": {claim: decideAll(soldOut), peek: seckill.SalePeek{Open: true, Epoch: 1, Seq: 5, Limit: 1}, holders: map[string]struct{}{}},
+		"sold out": {claim: decideAll(soldOut), peek: seckill.SalePeek{Open: true, Epoch: 1, Seq: 5, Limit: 1}, claimants: map[string]struct{}{}},
 	} {
 		b.Run(name, func(b *testing.B) {
 			buyers, err := identity.New(b.Context(), identity.Config{HMACSecret: benchSecret})

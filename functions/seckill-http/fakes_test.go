@@ -18,12 +18,12 @@ import (
 // fakeRedis answers what a test tells it, and counts.
 type fakeRedis struct {
 	seckillhttp.Reservations
-	claim    func(sale string, requests []seckill.ClaimRequest) ([]seckill.Decision, error)
-	claims   map[string]seckill.Claim
-	known    bool
-	readable bool
-	peek     seckill.SalePeek
-	holders  map[string]struct{}
+	claim     func(sale string, requests []seckill.ClaimRequest) ([]seckill.Decision, error)
+	claims    map[string]seckill.Claim
+	known     bool
+	readable  bool
+	peek      seckill.SalePeek
+	claimants map[string]struct{}
 
 	mu      sync.Mutex
 	batches [][]seckill.ClaimRequest
@@ -63,10 +63,10 @@ func (f *fakeRedis) Peek(context.Context, string) (seckill.SalePeek, error) {
 	return f.peek, nil
 }
 
-func (f *fakeRedis) Holders(context.Context, string) (map[string]struct{}, seckill.SalePeek, error) {
+func (f *fakeRedis) Claimants(context.Context, string) (map[string]struct{}, seckill.SalePeek, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.holders, f.peek, nil
+	return f.claimants, f.peek, nil
 }
 
 func (f *fakeRedis) counts() (batches, peeks int) {

@@ -17,7 +17,7 @@ type Reservations interface {
 	Known(ctx context.Context, sale string) (bool, error)
 	Readable(ctx context.Context, sale string) (bool, error)
 	Peek(ctx context.Context, sale string) (seckill.SalePeek, error)
-	Holders(ctx context.Context, sale string) (map[string]struct{}, seckill.SalePeek, error)
+	Claimants(ctx context.Context, sale string) (map[string]struct{}, seckill.SalePeek, error)
 }
 
 // Ack is the broker's pending answer to one published claim.

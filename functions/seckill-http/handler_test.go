@@ -347,15 +347,15 @@ func TestSoldOutIsRememberedUntilAUnitComesBack(t *testing.T) {
 	t.Parallel()
 	soldOut := seckill.Decision{Outcome: seckill.OutcomeSoldOut, Epoch: 1, Seq: 5}
 	redis := &fakeRedis{
-		claim:   decideAll(soldOut),
-		peek:    seckill.SalePeek{Open: true, Epoch: 1, Seq: 5, Limit: 1},
-		holders: map[string]struct{}{"holder": {}},
+		claim:     decideAll(soldOut),
+		peek:      seckill.SalePeek{Open: true, Epoch: 1, Seq: 5, Limit: 1},
+		claimants: map[string]struct{}{"holder": {}},
 	}
 	h := seckillhttp.New(testConfig(), redis, &fakeBroker{}, fakeBuyers{})
 	post := func(buyer string) int {
 		return call(h, http.MethodPost, claimsPath, buyer, `{"quantity":1}`).Code
 	}
-	testenv.Eventually(t, 10*time.Second, func() error { // until the holders are read
+	testenv.Eventually(t, 10*time.Second, func() error { // until the claimants are read
 		before, _ := redis.counts()
 		post("b1")
 		if after, _ := redis.counts(); after != before {
@@ -398,9 +398,9 @@ func TestSoldOutStandsForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		soldOut := seckill.Decision{Outcome: seckill.OutcomeSoldOut, Epoch: 1, Seq: 5}
 		redis := &fakeRedis{
-			claim:   decideAll(soldOut),
-			peek:    seckill.SalePeek{Open: true, Epoch: 1, Seq: 5, Limit: 1},
-			holders: map[string]struct{}{"holder": {}},
+			claim:     decideAll(soldOut),
+			peek:      seckill.SalePeek{Open: true, Epoch: 1, Seq: 5, Limit: 1},
+			claimants: map[string]struct{}{"holder": {}},
 		}
 		config := testConfig()
 		config.SoldOutFor = 5 * time.Millisecond
@@ -414,7 +414,7 @@ func TestSoldOutStandsForAMoment(t *testing.T) {
 			return batches - batchesBefore, peeks - peeksBefore
 		}
 		post("first", `{"quantity":1}`)
-		synctest.Wait() // the holders are read
+		synctest.Wait() // the claimants are read
 		for _, step := range []struct {
 			buyer, body    string
 			later          time.Duration
@@ -470,6 +470,39 @@ func TestNotOpenStandsWhileTheOpeningIsFar(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Whoever had a claim in the sale is answered by Redis: a key whose claim is
+// over gets its claim again, and no refusal of a new one. Who had none is
+// refused, with a key or without.
+func TestSoldOutForgetsNoKey(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		redis := &fakeRedis{
+			claim:     decideAll(seckill.Decision{Outcome: seckill.OutcomeSoldOut, Epoch: 1, Seq: 5}),
+			peek:      seckill.SalePeek{Open: true, Epoch: 1, Seq: 5, Limit: 1},
+			claimants: map[string]struct{}{"cancelled": {}},
+		}
+		config := testConfig()
+		config.SoldOutFor = 5 * time.Millisecond
+		h := seckillhttp.New(config, redis, &fakeBroker{}, fakeBuyers{})
+		asks := func(buyer, key string) bool {
+			before, _ := redis.counts()
+			call(h, http.MethodPost, claimsPath, buyer, `{"quantity":1}`, "Idempotency-Key", key)
+			after, _ := redis.counts()
+			return after != before
+		}
+		asks("first", "k")
+		synctest.Wait() // the claimants are read
+		for range 2 {   // by the look, and by the look before
+			if asks("new", "k") {
+				t.Error("a buyer without a claim must not ask the script")
+			}
+			if !asks("cancelled", "k") {
+				t.Error("a buyer who had a claim must be answered by the script")
+			}
+		}
+	})
 }
 
 func TestOwnClaimOnly(t *testing.T) {

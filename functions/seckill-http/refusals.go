@@ -11,7 +11,7 @@ import (
 const (
 	// salesMax bounds the sales that are remembered.
 	salesMax = 1024
-	// learnGap is the least time between two readings of a sale's holders.
+	// learnGap is the least time between two readings of a sale's claimants.
 	learnGap = 250 * time.Millisecond
 	// notOpenFor is how long "not open" is remembered, and farMin how far the
 	// opening must be away then.
@@ -19,16 +19,16 @@ const (
 	farMin     = 2 * time.Second
 )
 
-// refusals remembers which sales are sold out and who holds their units, and
-// which do not open for a while.
+// refusals remembers which sales are sold out and who has or had a claim in
+// them, and which do not open for a while.
 //
 // A batch for a sale that is sold out costs one short look at the sale for all
 // its claims: if nobody has claimed since and no unit has come back, everyone
-// who holds nothing is refused. For Config.SoldOutFor after a look whoever comes
+// without a claim is refused. For Config.SoldOutFor after a look whoever comes
 // is refused by it at once, without Redis and without waiting for others. So a
 // refusal is older than its request by that time at most, a unit that comes
-// back is on sale on every replica after it, and a holder who asks again still
-// gets his claim.
+// back is on sale on every replica after it. Whoever has a claim, or had one that is
+// over, still gets it when he asks again, by its key, too.
 type refusals struct {
 	config       Config
 	reservations Reservations
@@ -40,14 +40,14 @@ type refusals struct {
 // memory is what is known of one sale.
 type memory struct {
 	epoch, seq int64
-	held       int64
-	holders    map[string]struct{} // nil until they were read
+	claims     int64
+	claimants  map[string]struct{} // nil until they were read
 	reading    bool
 	readAt     time.Time
 	standing   standing
 }
 
-// standing is the decision on everyone but the holders until an instant.
+// standing is the decision on everyone but the claimants until an instant.
 type standing struct {
 	until    time.Time
 	decision seckill.Decision
@@ -58,7 +58,7 @@ func newRefusals(config Config, reservations Reservations) *refusals {
 	return &refusals{config: config, reservations: reservations, sales: make(map[string]*memory)}
 }
 
-// now returns the decision that stands for everyone who holds nothing.
+// now returns the decision that stands for everyone without a claim.
 func (s *refusals) now(sale string, request seckill.ClaimRequest) (seckill.Decision, bool) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -66,8 +66,8 @@ func (s *refusals) now(sale string, request seckill.ClaimRequest) (seckill.Decis
 	if m == nil || m.standing.limit < request.Quantity || !time.Now().Before(m.standing.until) {
 		return seckill.Decision{}, false
 	}
-	_, holds := m.holders[request.Buyer]
-	return m.standing.decision, !holds
+	_, claimed := m.claimants[request.Buyer]
+	return m.standing.decision, !claimed
 }
 
 // stand has a decision stand until an instant.
@@ -75,7 +75,7 @@ func (s *refusals) stand(sale string, known memory, by standing) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	// What was learnt meanwhile counts.
-	if m := s.sales[sale]; m != nil && m.epoch == known.epoch && m.seq == known.seq && m.held == known.held {
+	if m := s.sales[sale]; m != nil && m.epoch == known.epoch && m.seq == known.seq && m.claims == known.claims {
 		m.standing = by
 	}
 }
@@ -84,19 +84,23 @@ func (s *refusals) stand(sale string, known memory, by standing) {
 // returns the others.
 func (s *refusals) refuse(ctx context.Context, sale string, batch []*attempt) []*attempt {
 	known := s.recall(sale)
-	if known.holders == nil {
+	if known.claimants == nil {
 		return batch
 	}
 	looked := time.Now()
 	peek, err := s.reservations.Peek(ctx, sale)
-	if err != nil || !peek.Open || peek.Stock > 0 || peek.Epoch != known.epoch || peek.Seq != known.seq || peek.Held != known.held {
+	if err != nil || !peek.Open || peek.Stock > 0 {
+		return batch
+	}
+	if peek.Epoch != known.epoch || peek.Seq != known.seq || peek.Claims != known.claims {
+		s.outdate(sale)
 		return batch
 	}
 	decision := seckill.Decision{Outcome: seckill.OutcomeSoldOut, Epoch: peek.Epoch, Seq: peek.Seq}
 	s.stand(sale, known, standing{until: looked.Add(s.config.SoldOutFor), decision: decision, limit: peek.Limit})
 	rest := batch[:0]
 	for _, a := range batch {
-		if _, holds := known.holders[a.request.Buyer]; holds || a.request.Quantity > peek.Limit {
+		if _, claimed := known.claimants[a.request.Buyer]; claimed || a.request.Quantity > peek.Limit {
 			rest = append(rest, a)
 			continue
 		}
@@ -106,7 +110,7 @@ func (s *refusals) refuse(ctx context.Context, sale string, batch []*attempt) []
 	return rest
 }
 
-// recall returns what is remembered of a sale; nothing if it has no holders.
+// recall returns what is remembered of a sale; nothing if it has no claimants.
 func (s *refusals) recall(sale string) memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -116,8 +120,17 @@ func (s *refusals) recall(sale string) memory {
 	return memory{}
 }
 
+// outdate has the claimants of a sale read again.
+func (s *refusals) outdate(sale string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if m := s.sales[sale]; m != nil {
+		m.claimants, m.standing = nil, standing{}
+	}
+}
+
 // learn notes from decisions whether the sale is sold out, and has its
-// holders read if they are not known as of the last claim; and whether it does
+// claimants read if they are not known as of the last claim; and whether it does
 // not open for a while.
 func (s *refusals) learn(sale string, decisions []seckill.Decision) {
 	last := decisions[len(decisions)-1]
@@ -144,7 +157,7 @@ func (s *refusals) learn(sale string, decisions []seckill.Decision) {
 		m = &memory{}
 		s.remember(sale, m)
 	}
-	known := m.holders != nil && m.epoch == last.Epoch && m.seq >= last.Seq
+	known := m.claimants != nil && m.epoch == last.Epoch && m.seq >= last.Seq
 	if known || m.reading || time.Since(m.readAt) < learnGap {
 		return
 	}
@@ -168,17 +181,17 @@ func (s *refusals) forgetOne() {
 	}
 }
 
-// read reads the sale's holders. While claims go on there is no steady answer;
+// read reads the sale's claimants. While claims go on there is no steady answer;
 // the next refusal tries again.
 func (s *refusals) read(sale string, m *memory) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.DecideTimeout)
 	defer cancel()
-	holders, peek, err := s.reservations.Holders(ctx, sale)
+	claimants, peek, err := s.reservations.Claimants(ctx, sale)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	m.reading = false
 	if err == nil && peek.Stock == 0 {
-		m.holders, m.epoch, m.seq, m.held = holders, peek.Epoch, peek.Seq, peek.Held
+		m.claimants, m.epoch, m.seq, m.claims = claimants, peek.Epoch, peek.Seq, peek.Claims
 		m.standing = standing{}
 	}
 }

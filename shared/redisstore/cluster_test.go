@@ -75,9 +75,9 @@ func (w world) liveOn(t *testing.T, sale seckill.Sale) {
 	wantOutcome(t, w.claim(t, sale.ID, reused), seckill.OutcomeReused)
 	wantOutcome(t, w.claim(t, sale.ID, request("e", 1)), seckill.OutcomeSoldOut)
 	wantOutcome(t, w.claim(t, sale.ID, request("e", 1)), seckill.OutcomeRate)
-	holders, peek, err := w.Holders(ctx, sale.ID)
-	if err != nil || len(holders) != 4 || !peek.Open || peek.Stock != 0 {
-		t.Errorf("holders %v, %+v, %v", holders, peek, err)
+	claimants, peek, err := w.Claimants(ctx, sale.ID)
+	if err != nil || len(claimants) != 4 || !peek.Open || peek.Stock != 0 {
+		t.Errorf("claimants %v, %+v, %v", claimants, peek, err)
 	}
 	if _, claim, err := w.FindAccepted(ctx, []string{"unheard-of", sale.ID}, batch[1].ID); err != nil || claim.Buyer != "b" {
 		t.Errorf("found %+v, %v", claim, err)

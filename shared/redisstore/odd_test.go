@@ -27,9 +27,9 @@ func TestBigNumbersStayApart(t *testing.T) {
 					t.Errorf("%+v for %s in %s", d, buyer, sale.ID)
 				}
 			}
-			holders, _, err := w.Holders(t.Context(), sale.ID)
-			if err != nil || len(holders) != 2 {
-				t.Errorf("holders %v, %v", holders, err)
+			claimants, _, err := w.Claimants(t.Context(), sale.ID)
+			if err != nil || len(claimants) != 2 {
+				t.Errorf("claimants %v, %v", claimants, err)
 			}
 			w.wantNumbers(t, sale, 3, 2, 2)
 		}

@@ -60,9 +60,9 @@ type SalePeek struct {
 	Seq   int64
 	Stock int64
 	Limit int64
-	// Held counts the units that buyers hold; who is told that he holds none
-	// must be told of the same count.
-	Held int64
+	// Claims counts the claims that were ever accepted; who is told that he has
+	// none must be told of the same count.
+	Claims int64
 }
 
 // ClaimStatus is what became of an accepted claim.
