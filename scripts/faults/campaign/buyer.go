@@ -169,10 +169,12 @@ func (b *buyer) buy(ctx context.Context, key string) {
 		b.cancel(ctx, a.claim)
 		return
 	}
+	defer func() {
+		if b.rng.IntN(4) == 0 && a.buyer == b.name {
+			b.claim(ctx, key, quantity) // what a client does that lost its memory
+		}
+	}()
 	state := b.settled(ctx, a.claim)
-	if b.rng.IntN(4) == 0 {
-		b.claim(ctx, key, quantity) // what a client does that lost its memory
-	}
 	if state != string(seckill.ClaimOrdered) {
 		return
 	}

@@ -267,7 +267,12 @@ func (c *campaign) inject(ctx context.Context, name string) {
 	}
 	f := fault{campaign: c, argument: argument}
 	began := time.Now()
+	struck := c.lieInWait(name)
 	what, err := k.run(ctx, &f)
+	if at, hit := struck(); hit {
+		what += ", and killed " + at.String()
+		c.killed = true
+	}
 	c.healed = time.Now()
 	c.say("  %s  %-28s %s (%s)\n", clock(began), name, what, time.Since(began).Round(10*time.Millisecond))
 	if err != nil {
@@ -277,6 +282,24 @@ func (c *campaign) inject(ctx context.Context, name string) {
 	c.result.Faults[name]++
 	c.killed = c.killed || k.kills
 	pause(ctx, 100*time.Millisecond)
+}
+
+// lieInWait arms, in a long campaign, a point that is reached only while there
+// is a fault; struck tells whether it was.
+func (c *campaign) lieInWait(name string) (struck func() (Point, bool)) {
+	at, ok := c.points.rare(c.rng)
+	if c.options.Rounds != nil || name == crashPoint || strings.HasPrefix(name, replyLost) || !ok {
+		return func() (Point, bool) { return at, false }
+	}
+	hit := make(chan bool, 1)
+	go func() { hit <- c.points.kill(at, chosenMax) }()
+	return func() (Point, bool) {
+		if !<-hit {
+			return at, false
+		}
+		c.stage.Functions[at.Function].Back()
+		return at, true
+	}
 }
 
 func (c *campaign) miss(name, why string) {

@@ -31,6 +31,9 @@ type fault struct {
 // crashPoint is the fault that kills a function at a point of its flow.
 const crashPoint = "crash"
 
+// replyLost begins the names of faults that need a point for themselves.
+const replyLost = "reply lost"
+
 // kinds are all faults by name.
 var kinds = map[string]faultKind{
 	crashPoint:       {kills: true, run: crash},
@@ -98,8 +101,12 @@ func (f *fault) function() *stage.Function {
 
 var errNotReached = errors.New("nobody came there")
 
-// pointMax is how long a point is waited for.
-const pointMax = 4 * time.Second
+// How long a point is waited for: one that was named must come, one that was
+// chosen may be rare.
+const (
+	pointMax  = 15 * time.Second
+	chosenMax = 4 * time.Second
+)
 
 // crash kills a function at the point that the argument names, else at the one
 // that was struck least so far.
@@ -108,7 +115,11 @@ func crash(ctx context.Context, f *fault) (string, error) {
 	if err != nil {
 		return f.argument, err
 	}
-	if !f.points.kill(at, pointMax) {
+	within := chosenMax
+	if f.argument != "" {
+		within = pointMax
+	}
+	if !f.points.kill(at, within) {
 		return at.String(), errNotReached
 	}
 	f.stage.Functions[at.Function].Back()
@@ -133,10 +144,11 @@ func (f *fault) point() (Point, error) {
 
 // lose cuts connections at a point so many times, and kills nobody.
 func (f *fault) lose(at Point, times int) (string, error) {
-	if !f.points.cut(at, times, pointMax) {
+	n := f.points.sever(at, times, chosenMax)
+	if n == 0 {
 		return at.String(), errNotReached
 	}
-	return fmt.Sprintf("%s, %d times", at, times), nil
+	return fmt.Sprintf("%s, %d times", at, n), nil
 }
 
 func commitReplyLost(_ context.Context, f *fault) (string, error) {

@@ -4,7 +4,10 @@ import (
 	"context"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"seckill/shared/natsqueue"
+	"seckill/shared/servers"
 )
 
 func natsPaused(ctx context.Context, f *fault) (string, error) {
@@ -31,16 +34,33 @@ func natsStoreDeleted(ctx context.Context, f *fault) (string, error) {
 }
 
 func streamDeleted(ctx context.Context, f *fault) (string, error) {
+	if _, err := f.stream(ctx); err != nil {
+		return "", err
+	}
 	return "", f.stage.JS.DeleteStream(ctx, natsqueue.StreamClaims)
 }
 
+// stream is the stream of claims, once a function has made it again.
+func (f *fault) stream(ctx context.Context) (stream jetstream.Stream, err error) {
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	err = servers.Poll(ctx, func() (err error) {
+		stream, err = f.stage.JS.Stream(ctx, natsqueue.StreamClaims)
+		return err
+	})
+	return stream, err
+}
+
 func consumerDeleted(ctx context.Context, f *fault) (string, error) {
+	if _, err := f.stream(ctx); err != nil {
+		return "", err
+	}
 	return "", f.stage.JS.DeleteConsumer(ctx, natsqueue.StreamClaims, natsqueue.Consumer)
 }
 
 // streamFull sets a limit under which the stream takes nothing more.
 func streamFull(ctx context.Context, f *fault) (string, error) {
-	stream, err := f.stage.JS.Stream(ctx, natsqueue.StreamClaims)
+	stream, err := f.stream(ctx)
 	if err != nil {
 		return "", err
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"seckill/scripts/faults/stage"
 )
 
 func redisPaused(ctx context.Context, f *fault) (string, error) {
@@ -40,24 +42,37 @@ func redisEmpty(ctx context.Context, f *fault) (string, error) {
 // redisOlder brings it back as it was a while ago, as a replica that lagged
 // behind when it was made the master.
 func redisOlder(ctx context.Context, f *fault) (string, error) {
-	kept := filepath.Join(f.stage.Redis.Dir, "appendonlydir")
-	copied := kept + ".copy"
-	if err := os.CopyFS(copied, os.DirFS(kept)); err != nil {
+	copied, err := copyRedis(f.stage)
+	if err != nil {
 		return "", err
 	}
-	defer os.RemoveAll(copied) //nolint:errcheck // it is in the folder that goes at the end
 	began := time.Now()
 	f.lasts(ctx, 1500*time.Millisecond)
-	return fmt.Sprint("by ", time.Since(began).Round(time.Millisecond)), f.older(ctx, func() error {
-		f.stage.Redis.Kill()
-		if err := os.RemoveAll(kept); err != nil {
-			return err
-		}
-		if err := os.Rename(copied, kept); err != nil {
-			return err
-		}
-		return f.stage.Redis.Start()
-	})
+	return fmt.Sprint("by ", time.Since(began).Round(time.Millisecond)), f.older(ctx, copied.restore)
+}
+
+// redisCopy is what a Redis held at some time.
+type redisCopy struct {
+	stage        *stage.Stage
+	kept, copied string
+}
+
+func copyRedis(s *stage.Stage) (redisCopy, error) {
+	kept := filepath.Join(s.Redis.Dir, "appendonlydir")
+	c := redisCopy{s, kept, kept + ".copy"}
+	return c, os.CopyFS(c.copied, os.DirFS(kept))
+}
+
+// restore has Redis die and come back with the copy, which is gone then.
+func (c redisCopy) restore() error {
+	c.stage.Redis.Kill()
+	if err := os.RemoveAll(c.kept); err != nil {
+		return err
+	}
+	if err := os.Rename(c.copied, c.kept); err != nil {
+		return err
+	}
+	return c.stage.Redis.Start()
 }
 
 // older lets Redis come back with data that may be older, and waits until the

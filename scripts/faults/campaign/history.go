@@ -1,8 +1,10 @@
 package campaign
 
 import (
+	"fmt"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -76,6 +78,16 @@ func (h *history) of(sale string) []answer {
 		}
 	}
 	return found
+}
+
+// lastOf says what the last answers about a sale were.
+func (h *history) lastOf(sale string) string {
+	answers := h.of(sale)
+	var text strings.Builder
+	for _, a := range answers[max(len(answers)-8, 0):] {
+		_, _ = fmt.Fprintf(&text, "%s %s %s: %d %s %s; ", clock(a.end), a.buyer, a.kind, a.code, a.problem, a.state)
+	}
+	return text.String()
 }
 
 // told returns the claims of a sale that buyers were told they have.

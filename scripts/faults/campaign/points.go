@@ -43,14 +43,16 @@ type points struct {
 	mu       sync.Mutex
 	seen     map[Point]int
 	hits     map[Point]int
+	misses   map[Point]int // how often it was waited for in vain
 	armed    *Point
 	cuts     int // how often to cut at the armed point instead of killing
+	cut      int // how often that was done
 	reached  chan struct{}
 	restocks map[string]time.Time // when Redis had a claim's units back, by claim
 }
 
 func newPoints(s *stage.Stage) *points {
-	p := &points{stage: s, seen: map[Point]int{}, hits: map[Point]int{}, restocks: map[string]time.Time{}}
+	p := &points{stage: s, seen: map[Point]int{}, hits: map[Point]int{}, misses: map[Point]int{}, restocks: map[string]time.Time{}}
 	s.OnStep(p.step)
 	return p
 }
@@ -68,6 +70,7 @@ func (p *points) step(function string, when proxy.When, step proxy.Step, reply [
 		return true
 	}
 	if p.cuts > 0 {
+		p.cut++
 		if p.cuts--; p.cuts == 0 {
 			p.disarm()
 		}
@@ -112,17 +115,29 @@ func (p *points) returnedAt(claim string) (time.Time, bool) {
 
 // kill has the function of a point killed when it comes there; false if it did
 // not within the time.
-func (p *points) kill(at Point, within time.Duration) bool { return p.arm(at, 0, within) }
+func (p *points) kill(at Point, within time.Duration) bool {
+	hit := p.arm(at, 0, within)
+	if !hit {
+		p.mu.Lock()
+		p.misses[at]++
+		p.mu.Unlock()
+	}
+	return hit
+}
 
-// cut ends the connection at a point, so many times; nobody is killed.
-func (p *points) cut(at Point, times int, within time.Duration) bool {
-	return p.arm(at, times, within)
+// sever ends the connection at a point, so many times, and returns how often it
+// did within the time; nobody is killed.
+func (p *points) sever(at Point, times int, within time.Duration) int {
+	p.arm(at, times, within)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.cut
 }
 
 func (p *points) arm(at Point, cuts int, within time.Duration) bool {
 	p.mu.Lock()
 	reached := make(chan struct{})
-	p.armed, p.cuts, p.reached = &at, cuts, reached
+	p.armed, p.cuts, p.cut, p.reached = &at, cuts, 0, reached
 	p.mu.Unlock()
 	timer := time.NewTimer(within)
 	defer timer.Stop()
@@ -143,7 +158,8 @@ func (p *points) arm(at Point, cuts int, within time.Duration) bool {
 	return true
 }
 
-// list returns the points that were seen, those that were hit least first.
+// list returns the points that were seen, those that were hit least first, and
+// of these the ones that are reached more easily.
 func (p *points) list(rng *rand.Rand) []Point {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -153,8 +169,24 @@ func (p *points) list(rng *rand.Rand) []Point {
 	}
 	slices.SortFunc(found, comparePoints) // so that the seed decides, not the map
 	rng.Shuffle(len(found), func(i, j int) { found[i], found[j] = found[j], found[i] })
-	slices.SortStableFunc(found, func(a, b Point) int { return cmp.Compare(p.hits[a], p.hits[b]) })
+	slices.SortStableFunc(found, func(a, b Point) int {
+		return cmp.Or(cmp.Compare(p.hits[a], p.hits[b]), cmp.Compare(p.misses[a], p.misses[b]))
+	})
 	return found
+}
+
+// rare returns a point that was waited for in vain so far: it is reached only
+// while something else is wrong.
+func (p *points) rare(rng *rand.Rand) (Point, bool) {
+	list := slices.DeleteFunc(p.list(rng), func(at Point) bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.hits[at] > 0 || p.misses[at] == 0
+	})
+	if len(list) == 0 {
+		return Point{}, false
+	}
+	return list[0], true
 }
 
 func comparePoints(a, b Point) int {

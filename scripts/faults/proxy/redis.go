@@ -8,8 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"seckill/lua"
 )
@@ -20,18 +22,29 @@ func Redis() Reader { return redisReader{} }
 
 type redisReader struct{}
 
-// scripts are the names of the scripts by digest.
+// scripts are the names of the scripts by digest; one that was changed goes by
+// the name in its header, once its text has been seen.
 var scripts = digests(map[string]lua.Script{
 	"open": lua.Open, "load": lua.Load, "lift": lua.Lift, "amend": lua.Amend, "fence": lua.Fence, "note": lua.Note,
 	"head": lua.Head, "claim": lua.Claim, "settle": lua.Settle, "restock": lua.Restock, "bind": lua.Bind, "cacheitem": lua.CacheItem,
 })
 
-func digests(texts map[string]lua.Script) map[string]string {
-	names := make(map[string]string, len(texts))
+func digests(texts map[string]lua.Script) *sync.Map {
+	names := &sync.Map{}
 	for name, text := range texts {
-		names[digest(string(text))] = name
+		names.Store(digest(string(text)), name)
 	}
 	return names
+}
+
+// header begins each script; sale.lua stands before most others.
+var header = regexp.MustCompile(`(?m)^-- ([a-z]+)\.lua `)
+
+// learn notes the name of a script whose text is sent.
+func learn(sum, text string) {
+	if all := header.FindAllStringSubmatch(text, -1); len(all) > 0 {
+		scripts.LoadOrStore(sum, all[len(all)-1][1])
+	}
 }
 
 func digest(text string) string {
@@ -106,12 +119,17 @@ func redisStep(args []string) Step {
 	sum := args[1]
 	if command == "EVAL" {
 		sum = digest(args[1])
+		learn(sum, args[1])
 	}
 	keys, err := strconv.Atoi(args[2])
 	if err != nil || keys < 0 || 3+keys > len(args) {
 		return Step{}
 	}
-	return Step{Name: scripts[sum], Args: args[3+keys:]} // a probe has no name
+	step := Step{Args: args[3+keys:]} // a probe has no name
+	if name, ok := scripts.Load(sum); ok {
+		step.Name, _ = name.(string)
+	}
+	return step
 }
 
 // Reply implements Reader.
