@@ -1,7 +1,6 @@
 package campaign
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -61,25 +60,27 @@ type document struct {
 	PayURL string `json:"pay_url"`
 }
 
+// request is what a buyer sends.
+type request struct {
+	method, path string
+	body         string
+	header       [2]string // one more, if it has a name
+}
+
 // ask sends one request and fills in what came back.
-func (b *buyer) ask(ctx context.Context, a answer, method, path string, body any, header ...string) (answer, document) {
+func (b *buyer) ask(ctx context.Context, a answer, q request) (answer, document) {
 	var d document
 	a.sale, a.buyer, a.start = b.sale.ID, b.name, time.Now()
-	var content io.Reader
-	if body != nil {
-		data, _ := json.Marshal(body)
-		content = bytes.NewReader(data)
-	}
-	r, err := http.NewRequestWithContext(ctx, method, b.shop.stage.Gateway.URL+path, content)
+	r, err := http.NewRequestWithContext(ctx, q.method, b.shop.stage.Gateway.URL+q.path, strings.NewReader(q.body))
 	if err != nil {
 		return a, d
 	}
 	r.Header.Set("Authorization", "Bearer "+b.token)
-	if body != nil {
+	if q.body != "" {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	for i := 0; i < len(header); i += 2 {
-		r.Header.Set(header[i], header[i+1])
+	if q.header[0] != "" {
+		r.Header.Set(q.header[0], q.header[1])
 	}
 	response, err := b.shop.client.Do(r)
 	if err == nil {
@@ -137,16 +138,18 @@ func (b *buyer) over() bool {
 // claim asks for units under a key until the answer is clear.
 func (b *buyer) claim(ctx context.Context, key string, quantity int64) answer {
 	a, _ := b.until(ctx, func() (answer, document) {
-		return b.ask(ctx, answer{kind: askClaim, key: key, quantity: quantity}, http.MethodPost, "/sales/"+b.sale.ID+"/claims",
-			map[string]int64{"quantity": quantity}, "Idempotency-Key", key)
+		return b.ask(ctx, answer{kind: askClaim, key: key, quantity: quantity}, request{
+			http.MethodPost, "/sales/" + b.sale.ID + "/claims", fmt.Sprintf(`{"quantity":%d}`, quantity), [2]string{"Idempotency-Key", key},
+		})
 	})
 	return a
 }
 
 // status asks once what became of a claim.
 func (b *buyer) status(ctx context.Context, claim string, wait int) answer {
-	a, _ := b.ask(ctx, answer{kind: askStatus, claim: claim}, http.MethodGet, "/sales/"+b.sale.ID+"/claims/"+claim, nil,
-		"Prefer", fmt.Sprint("wait=", wait))
+	a, _ := b.ask(ctx, answer{kind: askStatus, claim: claim}, request{
+		method: http.MethodGet, path: "/sales/" + b.sale.ID + "/claims/" + claim, header: [2]string{"Prefer", fmt.Sprint("wait=", wait)},
+	})
 	return a
 }
 
@@ -203,7 +206,7 @@ func (b *buyer) settled(ctx context.Context, claim string) string {
 // expire waits until the order is over, looking at it now and then.
 func (b *buyer) expire(ctx context.Context, order string) {
 	for ctx.Err() == nil && !b.over() {
-		a, _ := b.ask(ctx, answer{kind: askOrder, claim: order}, http.MethodGet, "/orders/"+order, nil)
+		a, _ := b.ask(ctx, answer{kind: askOrder, claim: order}, request{method: http.MethodGet, path: "/orders/" + order})
 		if a.code == http.StatusOK && a.state != string(seckill.OrderUnpaid) {
 			return
 		}
@@ -213,7 +216,7 @@ func (b *buyer) expire(ctx context.Context, order string) {
 
 func (b *buyer) cancel(ctx context.Context, order string) {
 	b.until(ctx, func() (answer, document) {
-		return b.ask(ctx, answer{kind: askCancel, claim: order}, http.MethodPost, "/orders/"+order+"/cancel", nil)
+		return b.ask(ctx, answer{kind: askCancel, claim: order}, request{method: http.MethodPost, path: "/orders/" + order + "/cancel"})
 	})
 }
 
@@ -221,7 +224,7 @@ func (b *buyer) cancel(ctx context.Context, order string) {
 // sent again and again. Whether it was in time the order tells.
 func (b *buyer) pay(ctx context.Context, order string) {
 	a, d := b.until(ctx, func() (answer, document) {
-		return b.ask(ctx, answer{kind: askOrder, claim: order}, http.MethodPost, "/orders/"+order+"/payment", nil)
+		return b.ask(ctx, answer{kind: askOrder, claim: order}, request{method: http.MethodPost, path: "/orders/" + order + "/payment"})
 	})
 	if a.code != http.StatusOK {
 		return
@@ -231,14 +234,14 @@ func (b *buyer) pay(ctx context.Context, order string) {
 		return
 	}
 	a, _ = b.until(ctx, func() (answer, document) {
-		return b.ask(ctx, answer{kind: askPay, claim: order}, http.MethodPost, page.Path+"?"+page.RawQuery, nil)
+		return b.ask(ctx, answer{kind: askPay, claim: order}, request{method: http.MethodPost, path: page.Path + "?" + page.RawQuery})
 	})
 	if a.code != http.StatusOK {
 		return
 	}
 	b.bought++
 	b.until(ctx, func() (answer, document) {
-		return b.ask(ctx, answer{kind: askOrder, claim: order}, http.MethodGet, "/orders/"+order, nil)
+		return b.ask(ctx, answer{kind: askOrder, claim: order}, request{method: http.MethodGet, path: "/orders/" + order})
 	})
 	// Who has paid leaves; somebody else comes in his place.
 	b.name = strings.SplitN(b.name, ".", 2)[0] + fmt.Sprintf(".%d", b.bought)

@@ -197,7 +197,9 @@ func pause(ctx context.Context, span time.Duration) {
 func (c *campaign) open(ctx context.Context) error {
 	c.offers = nil
 	for _, limit := range []int64{1, 3} {
-		o, err := newOffer(ctx, c.stage, fmt.Sprintf("r%d-limit-%d", c.round, limit), 10*limit, limit, payWindow)
+		o, err := newOffer(ctx, c.stage, seckill.Sale{
+			ID: fmt.Sprintf("r%d-limit-%d", c.round, limit), Units: 10 * limit, Limit: limit, PayWindow: payWindow,
+		})
 		if err != nil {
 			return err
 		}
@@ -206,30 +208,26 @@ func (c *campaign) open(ctx context.Context) error {
 	return nil
 }
 
-// newOffer makes a sale that is open, and brings it into Redis.
-func newOffer(ctx context.Context, s *stage.Stage, id string, units, limit int64, payWindow time.Duration) (*offer, error) {
-	if _, err := s.Records.PutItem(ctx, seckill.Item{SKU: id, Name: "Tea"}); err != nil {
+// newOffer puts a sale on sale, which has the id, units, limit and pay window
+// that are given, and brings it into Redis.
+func newOffer(ctx context.Context, s *stage.Stage, sale seckill.Sale) (*offer, error) {
+	if _, err := s.Records.PutItem(ctx, seckill.Item{SKU: sale.ID, Name: "Tea"}); err != nil {
 		return nil, err
 	}
-	now := time.Now()
-	sale, err := s.Records.PutSale(ctx, seckill.Sale{
-		ID: id, SKU: id, PriceMinor: 9900, Currency: "CNY", Units: units, Limit: limit,
-		OpensAt: now.Add(-time.Minute), ClosesAt: now.Add(3 * time.Hour), PayWindow: payWindow,
-	})
-	if err != nil {
+	sale.SKU, sale.PriceMinor, sale.Currency = sale.ID, 9900, "CNY"
+	sale.OpensAt, sale.ClosesAt = time.Now().Add(-time.Minute), time.Now().Add(3*time.Hour)
+	if _, err := s.Records.PutSale(ctx, sale); err != nil {
 		return nil, err
 	}
 	// A sweep may bring it at the same time; who is second finds it fresh.
 	release := s.HoldSweeps()
-	_, err = s.Builder().Bring(ctx, id)
+	_, err := s.Builder().Bring(ctx, sale.ID)
 	release()
 	if err != nil {
 		return nil, err
 	}
-	if sale, err = s.Records.Sale(ctx, id); err != nil {
-		return nil, err
-	}
-	return &offer{sale: sale}, nil
+	sale, err = s.Records.Sale(ctx, sale.ID)
+	return &offer{sale: sale}, err
 }
 
 // crowd sets the buyers going.

@@ -12,11 +12,17 @@ import (
 // way is one of the connections between functions and stores that are used.
 func (f *fault) way() (string, *proxy.Proxy) {
 	used := []struct{ function, store string }{
-		{"seckill-http", "redis"}, {"seckill-http", "nats"},
-		{"order-consumer", "redis"}, {"order-consumer", "mysql"},
-		{"expiry-cron", "redis"}, {"expiry-cron", "mysql"}, {"expiry-cron", "nats"},
-		{"item-detail", "redis"}, {"item-detail", "mysql"},
-		{"order-http", "redis"}, {"order-http", "mysql"},
+		{"seckill-http", "redis"},
+		{"seckill-http", "nats"},
+		{"order-consumer", "redis"},
+		{"order-consumer", "mysql"},
+		{"expiry-cron", "redis"},
+		{"expiry-cron", "mysql"},
+		{"expiry-cron", "nats"},
+		{"item-detail", "redis"},
+		{"item-detail", "mysql"},
+		{"order-http", "redis"},
+		{"order-http", "mysql"},
 		{"nats-bridge", "nats"},
 	}
 	w := used[f.rng.IntN(len(used))]

@@ -139,29 +139,39 @@ func (c *campaign) gather(ctx context.Context, o *offer) (*record, error) {
 		return nil, err
 	}
 	r.epoch = sale.Epoch
-	for claim, a := range r.told {
-		b, err := c.shop.buyer(o.sale, a.buyer, 0, nil)
-		if err != nil {
+	for _, told := range r.told {
+		if err := c.lastStatus(ctx, r, told); err != nil {
 			return nil, err
 		}
-		// An order that is due this very moment is released a moment later.
-		err = servers.Poll(within(ctx, 3*time.Second), func() error {
-			r.results[claim] = b.status(ctx, claim, 0)
-			if order, ok := r.orders[claim]; ok && string(order.Status.ClaimStatus()) != r.results[claim].state {
-				if r.orders, err = readOrders(ctx, c.stage.DB, id); err != nil {
-					return err
-				}
-				return errors.New("the status differs")
-			}
-			return nil
-		})
-		_ = err // judged by what was read last
 	}
 	return r, nil
 }
 
-func within(ctx context.Context, span time.Duration) context.Context {
-	ctx, cancel := context.WithTimeout(ctx, span)
-	context.AfterFunc(ctx, cancel)
-	return ctx
+// lastStatus asks for a claim's status as its buyer. An order that was due just
+// now is read again: what counts is that both agree in the end.
+func (c *campaign) lastStatus(ctx context.Context, r *record, told answer) error {
+	b, err := c.shop.buyer(r.offer.sale, told.buyer, 0, nil)
+	if err != nil {
+		return err
+	}
+	_ = poll(ctx, 3*time.Second, func() error { // judged by what was read last
+		got := b.status(ctx, told.claim, 0)
+		r.results[told.claim] = got
+		o, ok := r.orders[told.claim]
+		if !ok || string(o.Status.ClaimStatus()) == got.state {
+			return nil
+		}
+		if r.orders, err = readOrders(ctx, c.stage.DB, r.offer.sale.ID); err != nil {
+			return err
+		}
+		return errors.New("the status differs")
+	})
+	return err
+}
+
+// poll checks until it is good, for a time.
+func poll(ctx context.Context, within time.Duration, check func() error) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	return servers.Poll(ctx, check)
 }

@@ -13,7 +13,6 @@ import (
 	"seckill/scripts/faults/proxy"
 	"seckill/scripts/faults/stage"
 	"seckill/shared/seckill"
-	"seckill/shared/servers"
 )
 
 // Scenario is a small fixed course of events, and the mutant that it exposes.
@@ -54,7 +53,7 @@ func (s Scenario) Play(ctx context.Context, programs map[string]string, tool str
 		options: Options{Out: io.Discard}, stage: st, shop: newShop(st), points: newPoints(st),
 		rng: rand.New(rand.NewPCG(1, 1)), result: &Result{Faults: map[string]int{}}, //nolint:gosec // repeatable on purpose
 	}
-	o, err := newOffer(ctx, st, "scene", s.units, s.limit, time.Minute)
+	o, err := newOffer(ctx, st, seckill.Sale{ID: "scene", Units: s.units, Limit: s.limit, PayWindow: time.Minute})
 	if err != nil {
 		return nil, err
 	}
@@ -123,12 +122,21 @@ func (s *scene) ordered(ctx context.Context, names ...string) ([]answer, error) 
 
 // become waits until a claim has a status.
 func (s *scene) become(ctx context.Context, a answer, want seckill.ClaimStatus) error {
+	return s.until(ctx, a, func(status string) bool { return status == string(want) })
+}
+
+// over waits until a claim is settled, whatever became of it.
+func (s *scene) over(ctx context.Context, a answer) error {
+	return s.until(ctx, a, func(status string) bool { return status != "" && status != string(seckill.ClaimReserved) })
+}
+
+func (s *scene) until(ctx context.Context, a answer, good func(status string) bool) error {
 	b, err := s.buyer(a.buyer)
 	if err != nil {
 		return err
 	}
-	return servers.Poll(within(ctx, 20*time.Second), func() error {
-		if got := b.status(ctx, a.claim, 1); got.state != string(want) {
+	return poll(ctx, 20*time.Second, func() error {
+		if got := b.status(ctx, a.claim, 1); !good(got.state) {
 			return fmt.Errorf("claim %s is %q (%d)", a.claim, got.state, got.code)
 		}
 		return nil
@@ -243,7 +251,7 @@ func restockTwice(ctx context.Context, s *scene) error {
 	again, err := s.claims(ctx, "b4", "b5")
 	for _, a := range again {
 		if err == nil {
-			_ = s.become(within(ctx, 5*time.Second), a, seckill.ClaimOrdered) // or it is rejected
+			err = s.over(ctx, a)
 		}
 	}
 	return err
@@ -297,7 +305,7 @@ func boughtTwice(ctx context.Context, s *scene) error {
 		return err
 	}
 	// Whatever is delivered again later would show the older Redis its age.
-	if err := servers.Poll(within(ctx, 20*time.Second), func() error { return s.queueAtRest(ctx) }); err != nil {
+	if err := poll(ctx, 20*time.Second, func() error { return s.queueAtRest(ctx) }); err != nil {
 		return err
 	}
 	s.offer.aged, s.offer.lossy = true, true
@@ -313,10 +321,5 @@ func boughtTwice(ctx context.Context, s *scene) error {
 	if a.code != http.StatusAccepted {
 		return fmt.Errorf("the older Redis answered %d %s", a.code, a.problem)
 	}
-	return servers.Poll(within(ctx, 20*time.Second), func() error {
-		if got := b.status(ctx, a.claim, 1); got.state == string(seckill.ClaimReserved) || got.state == "" {
-			return fmt.Errorf("claim %s is %q (%d)", a.claim, got.state, got.code)
-		}
-		return nil
-	})
+	return s.over(ctx, a)
 }

@@ -244,11 +244,11 @@ func (c *conn) settled(frame Frame) bool {
 // chunk reads what is there, at least one byte.
 func chunk(r *bufio.Reader) ([]byte, error) {
 	if _, err := r.Peek(1); err != nil {
-		return nil, err //nolint:wrapcheck // it ends the connection
+		return nil, err
 	}
 	data := make([]byte, r.Buffered())
 	_, err := io.ReadFull(r, data)
-	return data, err //nolint:wrapcheck // it ends the connection
+	return data, err
 }
 
 func reset(c net.Conn) {

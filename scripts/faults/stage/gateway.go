@@ -63,7 +63,7 @@ var errDropped = errors.New("dropped on purpose")
 func newGateway(s *Stage) (*Gateway, error) {
 	listener, err := (&net.ListenConfig{}).Listen(context.Background(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err //nolint:wrapcheck // says enough
+		return nil, err
 	}
 	g := &Gateway{URL: "http://" + listener.Addr().String(), stage: s, routes: map[string]*httputil.ReverseProxy{}}
 	g.server = &http.Server{Handler: g, ReadHeaderTimeout: 5 * time.Second}
@@ -74,7 +74,7 @@ func newGateway(s *Stage) (*Gateway, error) {
 func (g *Gateway) route(f *Function) error {
 	target, err := url.Parse(f.URL)
 	if err != nil {
-		return err //nolint:wrapcheck // says enough
+		return err
 	}
 	p := httputil.NewSingleHostReverseProxy(target)
 	p.Transport = &http.Transport{MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Second}
