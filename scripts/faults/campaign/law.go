@@ -16,22 +16,6 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Sale, v.Law, v.Detail) }
 
-// offer is a sale of the campaign and what happened to it.
-type offer struct {
-	sale seckill.Sale // with the epoch in which it was opened
-	// lossy: Redis lost data of it, so it may be built again.
-	lossy bool
-	// aged: Redis came back with older data, so it may have accepted claims
-	// that MySQL had to reject, until that was noticed.
-	aged bool
-	// distrusted are the times from such a return until it was noticed.
-	distrusted []span
-}
-
-type span struct{ from, to time.Time }
-
-func (s span) overlaps(from, to time.Time) bool { return s.from.Before(to) && from.Before(s.to) }
-
 // record is all that a sale is judged by, once it is at rest.
 type record struct {
 	offer    *offer
