@@ -58,6 +58,10 @@ type document struct {
 	Status any    `json:"status"` // a state, or a problem's number
 	Reason string `json:"reason"`
 	PayURL string `json:"pay_url"`
+	Sales  []struct {
+		ID    string `json:"id"`
+		Stock *int64 `json:"stock"`
+	} `json:"sales"`
 }
 
 // request is what a buyer sends.
@@ -99,6 +103,11 @@ func (b *buyer) ask(ctx context.Context, a answer, q request) (answer, document)
 	}
 	a.state, _ = d.Status.(string)
 	a.reason = d.Reason
+	for _, sale := range d.Sales {
+		if sale.ID == b.sale.ID {
+			a.stock = sale.Stock
+		}
+	}
 	b.shop.history.add(a)
 	return a, d
 }
@@ -132,6 +141,14 @@ func (b *buyer) over() bool {
 		return true
 	default:
 		return false
+	}
+}
+
+// read looks at the item's page until the ending.
+func (b *buyer) read(ctx context.Context) {
+	for !b.over() && ctx.Err() == nil {
+		b.ask(ctx, answer{kind: askItem}, request{method: http.MethodGet, path: "/items/" + b.sale.SKU})
+		b.pause(ctx, 150*time.Millisecond)
 	}
 }
 
@@ -181,10 +198,10 @@ func (b *buyer) buy(ctx context.Context, key string) {
 	if state != string(seckill.ClaimOrdered) {
 		return
 	}
-	switch b.rng.IntN(10) {
-	case 0, 1:
+	switch way := b.rng.IntN(100); { // few pay, or the sale would soon be over
+	case way < 8:
 		b.pay(ctx, a.claim)
-	case 2, 3, 4, 5:
+	case way < 60:
 		b.cancel(ctx, a.claim)
 	default:
 		b.expire(ctx, a.claim)

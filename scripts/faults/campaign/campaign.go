@@ -212,7 +212,7 @@ func (c *campaign) inject(ctx context.Context, name string) {
 	}
 	f := fault{campaign: c, argument: argument}
 	began := time.Now()
-	struck := c.lieInWait(name)
+	struck := c.lieInWait(ctx, name)
 	what, err := k.run(ctx, &f)
 	if at, hit := struck(); hit {
 		what += ", and killed " + at.String()
@@ -230,18 +230,21 @@ func (c *campaign) inject(ctx context.Context, name string) {
 }
 
 // lieInWait arms, in a long campaign, a point that is reached only while there
-// is a fault; struck tells whether it was.
-func (c *campaign) lieInWait(name string) (struck func() (Point, bool)) {
+// is a fault or right after it; struck tells whether it was.
+func (c *campaign) lieInWait(ctx context.Context, name string) (struck func() (Point, bool)) {
 	at, ok := c.points.rare(c.rng)
 	if c.options.Rounds != nil || name == crashPoint || strings.HasPrefix(name, replyLost) || !ok {
 		return func() (Point, bool) { return at, false }
 	}
+	ctx, leave := context.WithCancel(ctx)
 	hit := make(chan bool, 1)
-	go func() { hit <- c.points.kill(at, chosenMax) }()
+	go func() { hit <- c.points.kill(ctx, at, restMax) }()
 	return func() (Point, bool) {
+		time.AfterFunc(time.Second, leave)
 		if !<-hit {
 			return at, false
 		}
+		leave()
 		c.stage.Functions[at.Function].Back()
 		return at, true
 	}
@@ -270,10 +273,18 @@ func (c *campaign) judge(ctx context.Context) error {
 		c.result.Answers += len(r.answers)
 		c.result.Claims += len(r.told)
 		c.result.Orders += len(r.orders)
-		c.say("  checkpoint %s: %s; %d violations\n", o.sale.ID, r.summary(), len(r.found))
+		c.say("  checkpoint %s: %s; %s\n", o.sale.ID, r.summary(), r.verdict())
 	}
 	c.say("  at rest %s after the last fault\n", c.result.Rests[len(c.result.Rests)-1].Round(100*time.Millisecond))
 	return nil
+}
+
+// verdict names the laws that were broken, else those that were judged.
+func (r *record) verdict() string {
+	if len(r.found) > 0 {
+		return fmt.Sprintf("%d VIOLATIONS", len(r.found))
+	}
+	return "all laws hold"
 }
 
 func (r *record) summary() string {

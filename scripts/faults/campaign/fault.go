@@ -119,7 +119,7 @@ func crash(ctx context.Context, f *fault) (string, error) {
 	if f.argument != "" {
 		within = pointMax
 	}
-	if !f.points.kill(at, within) {
+	if !f.points.kill(ctx, at, within) {
 		return at.String(), errNotReached
 	}
 	f.stage.Functions[at.Function].Back()
@@ -143,31 +143,31 @@ func (f *fault) point() (Point, error) {
 }
 
 // lose cuts connections at a point so many times, and kills nobody.
-func (f *fault) lose(at Point, times int) (string, error) {
-	n := f.points.sever(at, times, chosenMax)
+func (f *fault) lose(ctx context.Context, at Point, times int) (string, error) {
+	n := f.points.sever(ctx, at, times, pointMax)
 	if n == 0 {
 		return at.String(), errNotReached
 	}
 	return fmt.Sprintf("%s, %d times", at, n), nil
 }
 
-func commitReplyLost(_ context.Context, f *fault) (string, error) {
+func commitReplyLost(ctx context.Context, f *fault) (string, error) {
 	functions := []string{"order-consumer", "order-http", "expiry-cron"}
-	return f.lose(Point{functions[f.rng.IntN(len(functions))], "COMMIT *", proxy.After}, 2)
+	return f.lose(ctx, Point{functions[f.rng.IntN(len(functions))], "COMMIT *", proxy.After}, 2)
 }
 
-func claimReplyLost(_ context.Context, f *fault) (string, error) {
-	return f.lose(Point{"seckill-http", "claim", proxy.After}, 4) // go-redis asks twice
+func claimReplyLost(ctx context.Context, f *fault) (string, error) {
+	return f.lose(ctx, Point{"seckill-http", "claim", proxy.After}, 4) // go-redis asks twice
 }
 
-func pubAckLost(_ context.Context, f *fault) (string, error) {
-	return f.lose(Point{"seckill-http", "publish CLAIMS", proxy.After}, 2)
+func pubAckLost(ctx context.Context, f *fault) (string, error) {
+	return f.lose(ctx, Point{"seckill-http", "publish CLAIMS", proxy.After}, 2)
 }
 
-func settleReplyLost(_ context.Context, f *fault) (string, error) {
-	return f.lose(Point{"order-consumer", "settle", proxy.After}, 3)
+func settleReplyLost(ctx context.Context, f *fault) (string, error) {
+	return f.lose(ctx, Point{"order-consumer", "settle", proxy.After}, 3)
 }
 
-func restockReplyLost(_ context.Context, f *fault) (string, error) {
-	return f.lose(Point{"order-http", "restock", proxy.After}, 3)
+func restockReplyLost(ctx context.Context, f *fault) (string, error) {
+	return f.lose(ctx, Point{"order-http", "restock", proxy.After}, 3)
 }

@@ -42,7 +42,7 @@ func redisEmpty(ctx context.Context, f *fault) (string, error) {
 // redisOlder brings it back as it was a while ago, as a replica that lagged
 // behind when it was made the master.
 func redisOlder(ctx context.Context, f *fault) (string, error) {
-	copied, err := copyRedis(f.stage)
+	copied, err := copyRedis(ctx, f.stage)
 	if err != nil {
 		return "", err
 	}
@@ -57,10 +57,21 @@ type redisCopy struct {
 	kept, copied string
 }
 
-func copyRedis(s *stage.Stage) (redisCopy, error) {
+// copyRedis copies all that Redis holds now. With everysec it may hold writes
+// back for two seconds while the disk is busy.
+func copyRedis(ctx context.Context, s *stage.Stage) (redisCopy, error) {
 	kept := filepath.Join(s.Redis.Dir, "appendonlydir")
 	c := redisCopy{s, kept, kept + ".copy"}
-	return c, os.CopyFS(c.copied, os.DirFS(kept))
+	if err := s.Admin.ConfigSet(ctx, "appendfsync", "always").Err(); err != nil {
+		return c, err
+	}
+	if err := s.Admin.Set(ctx, "bench", "written", 0).Err(); err != nil { // and what was before it
+		return c, err
+	}
+	if err := os.CopyFS(c.copied, os.DirFS(kept)); err != nil {
+		return c, err
+	}
+	return c, s.Admin.ConfigSet(ctx, "appendfsync", "everysec").Err()
 }
 
 // restore has Redis die and come back with the copy, which is gone then.

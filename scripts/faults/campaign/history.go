@@ -18,6 +18,7 @@ const (
 	askOrder  kind = "order"
 	askPay    kind = "pay"
 	askCancel kind = "cancel"
+	askItem   kind = "item"
 )
 
 // answer is one request of a buyer and what he was told.
@@ -34,6 +35,7 @@ type answer struct {
 	claim    string // that it is about
 	state    string // of the claim or order
 	reason   string
+	stock    *int64 // that a page shows
 	// own: the claim is the one that this key became, not another that the
 	// buyer holds.
 	own bool

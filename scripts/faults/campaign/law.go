@@ -50,7 +50,7 @@ func (r *record) violate(law, format string, args ...any) {
 // judge returns the laws that did not hold.
 func (r *record) judge() []Violation {
 	for _, law := range []func(){
-		r.everyInstant, r.nothingLost, r.promises, r.durable, r.finality, r.money, r.oneKeyOneClaim, r.soldOutIsTrue, r.rebuilds,
+		r.everyInstant, r.nothingLost, r.promises, r.durable, r.finality, r.money, r.oneKeyOneClaim, r.soldOutIsTrue, r.rebuilds, r.pages,
 	} {
 		law()
 	}
@@ -142,6 +142,15 @@ func (r *record) finality() {
 func (r *record) rebuilds() {
 	if !r.offer.lossy && r.epoch != r.offer.sale.Epoch {
 		r.violate("conservation", "Redis lost nothing, yet its numbers had to be built again %d times", r.epoch-r.offer.sale.Epoch)
+	}
+}
+
+// pages: the stock that is shown is one that the sale can have.
+func (r *record) pages() {
+	for _, a := range r.answers {
+		if a.stock != nil && (*a.stock < 0 || *a.stock > r.offer.sale.Units) {
+			r.violate("conservation", "the page showed a stock of %d at %s", *a.stock, clock(a.end))
+		}
 	}
 }
 

@@ -87,6 +87,7 @@ func TestEachLawIsJudged(t *testing.T) {
 		"more live than opened for a moment":   {func(r *record) { r.notes.oversold = 1 }, "no oversell"},
 		"units missing for a moment":           {func(r *record) { r.notes.unequal = 1 }, "conservation"},
 		"over the limit for a moment":          {func(r *record) { r.notes.overLimit = 1 }, "limit"},
+		"a page with a stock below zero":       {add(answer{kind: askItem, stock: new(int64(-1))}), "conservation"},
 		"built again for nothing":              {func(r *record) { r.epoch = 2 }, "conservation"},
 		"a claim without an order":             {func(r *record) { delete(r.orders, "claim-d") }, "nothing lost"},
 		"a claim whose buyer is not told":      {func(r *record) { r.results["claim-d"] = answer{state: "reserved"} }, "nothing lost"},

@@ -77,7 +77,7 @@ func Scenarios() []Scenario {
 func killedBeforeCommit(ctx context.Context, s *scene) error {
 	killed := make(chan bool, 1)
 	go func() {
-		killed <- s.points.kill(Point{"order-consumer", "COMMIT UPDATE stock", proxy.Before}, pointMax)
+		killed <- s.points.kill(ctx, Point{"order-consumer", "COMMIT UPDATE stock", proxy.Before}, pointMax)
 	}()
 	// A claim that comes before the point is armed leads to it all the same.
 	accepted, err := s.claims(ctx, "b1")
@@ -104,7 +104,7 @@ func restockTwice(ctx context.Context, s *scene) error {
 	}
 	defer s.stage.HoldSweeps()()
 	lost := make(chan int, 1)
-	go func() { lost <- s.points.sever(Point{"order-http", "restock", proxy.After}, 1, pointMax) }()
+	go func() { lost <- s.points.sever(ctx, Point{"order-http", "restock", proxy.After}, 1, pointMax) }()
 	b, err := s.buyer(accepted[0].buyer)
 	if err != nil {
 		return err
@@ -163,7 +163,7 @@ func lostInFlight(ctx context.Context, s *scene) error {
 // boughtTwice: Redis comes back without the order of a buyer, who claims again.
 func boughtTwice(ctx context.Context, s *scene) error {
 	defer s.stage.HoldSweeps()()
-	copied, err := copyRedis(s.stage)
+	copied, err := copyRedis(ctx, s.stage)
 	if err != nil {
 		return err
 	}

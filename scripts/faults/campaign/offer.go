@@ -31,7 +31,7 @@ func (c *campaign) open(ctx context.Context) error {
 	c.offers = nil
 	for _, limit := range []int64{1, 3} {
 		o, err := newOffer(ctx, c.stage, seckill.Sale{
-			ID: fmt.Sprintf("r%d-limit-%d", c.round, limit), Units: 10 * limit, Limit: limit, PayWindow: payWindow,
+			ID: fmt.Sprintf("r%d-limit-%d", c.round, limit), Units: 12 * limit, Limit: limit, PayWindow: payWindow,
 		})
 		if err != nil {
 			return err
@@ -74,6 +74,11 @@ func (c *campaign) crowd(ctx context.Context, ending <-chan struct{}) (*sync.Wai
 			}
 			crowd.Go(func() { b.run(ctx) })
 		}
+		reader, err := c.shop.buyer(o.sale, o.sale.ID+"-reader", 0, ending)
+		if err != nil {
+			return &crowd, err
+		}
+		crowd.Go(func() { reader.read(ctx) })
 	}
 	return &crowd, nil
 }

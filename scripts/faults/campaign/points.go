@@ -2,6 +2,7 @@ package campaign
 
 import (
 	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"math/rand/v2"
@@ -115,8 +116,10 @@ func (p *points) returnedAt(claim string) (time.Time, bool) {
 
 // kill has the function of a point killed when it comes there; false if it did
 // not within the time.
-func (p *points) kill(at Point, within time.Duration) bool {
-	hit := p.arm(at, 0, within)
+func (p *points) kill(ctx context.Context, at Point, within time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	hit := p.arm(ctx, at)
 	if !hit {
 		p.mu.Lock()
 		p.misses[at]++
@@ -125,25 +128,46 @@ func (p *points) kill(at Point, within time.Duration) bool {
 	return hit
 }
 
-// sever ends the connection at a point, so many times, and returns how often it
-// did within the time; nobody is killed.
-func (p *points) sever(at Point, times int, within time.Duration) int {
-	p.arm(at, times, within)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.cut
-}
-
-func (p *points) arm(at Point, cuts int, within time.Duration) bool {
+// sever ends the connection at a point, up to so many times, and returns how
+// often it did: nobody may come there within the time, or not often enough
+// soon after. Nobody is killed.
+func (p *points) sever(ctx context.Context, at Point, times int, within time.Duration) int {
 	p.mu.Lock()
 	reached := make(chan struct{})
-	p.armed, p.cuts, p.cut, p.reached = &at, cuts, 0, reached
+	p.armed, p.cuts, p.cut, p.reached = &at, times, 0, reached
 	p.mu.Unlock()
-	timer := time.NewTimer(within)
-	defer timer.Stop()
+	began, cut := time.Now(), 0
+	for {
+		select {
+		case <-reached:
+			return times
+		default:
+		}
+		pause(ctx, severSoon/10)
+		p.mu.Lock()
+		if p.cut > cut {
+			began, cut, within = time.Now(), p.cut, severSoon
+		}
+		if p.armed == &at && (time.Since(began) > within || ctx.Err() != nil) {
+			p.armed, p.cuts = nil, 0
+			p.mu.Unlock()
+			return cut
+		}
+		p.mu.Unlock()
+	}
+}
+
+// severSoon is how long another one is waited for.
+const severSoon = time.Second
+
+func (p *points) arm(ctx context.Context, at Point) bool {
+	p.mu.Lock()
+	reached := make(chan struct{})
+	p.armed, p.cuts, p.reached = &at, 0, reached
+	p.mu.Unlock()
 	select {
 	case <-reached:
-	case <-timer.C:
+	case <-ctx.Done():
 		p.mu.Lock()
 		if p.armed == &at {
 			p.armed = nil
