@@ -164,10 +164,7 @@ func (c *campaign) runRound(ctx context.Context, faults []string) error {
 		c.inject(ctx, name)
 	}
 	close(ending)
-	within := restMax
-	if c.killed {
-		within = restKillMax
-	}
+	within := c.healing()
 	began := time.Now()
 	late := time.AfterFunc(within, hangUp)
 	crowd.Wait()
@@ -206,7 +203,7 @@ func (c *campaign) inject(ctx context.Context, name string) {
 	}
 	if k.losing {
 		if err := c.calm(ctx, c.healed); err != nil {
-			c.violation(Violation{Law: "self-healing", Sale: "all", Detail: fmt.Sprintf("before %q: not calm within %s: %v", name, restMax, err)})
+			c.violation(Violation{Law: "self-healing", Sale: "all", Detail: fmt.Sprintf("before %q: not calm within %s: %v", name, c.healing(), err)})
 			return
 		}
 	}

@@ -97,7 +97,7 @@ func (f *fault) older(ctx context.Context, back func() error) error {
 		_ = f.stage.Sweep(ctx) // a sweep may meet a connection that is gone
 	}
 	if calm := f.calm(ctx, came); err == nil && calm != nil {
-		f.violation(Violation{Law: "self-healing", Sale: "all", Detail: fmt.Sprintf("after older data: not calm within %s: %v", restMax, calm)})
+		f.violation(Violation{Law: "self-healing", Sale: "all", Detail: fmt.Sprintf("after older data: not calm within %s: %v", f.healing(), calm)})
 	}
 	for _, o := range f.offers {
 		o.aged = true

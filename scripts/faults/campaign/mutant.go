@@ -87,11 +87,16 @@ func killedBeforeCommit(ctx context.Context, s *scene) error {
 	if !<-killed {
 		return errNotReached
 	}
+	// It comes back, and cannot write the order before the buyer has looked.
+	way := s.stage.Functions["order-consumer"].MySQL
+	way.Set(proxy.Trouble{Refuse: true})
+	defer way.Heal()
 	b, err := s.buyer("b1")
 	if err != nil {
 		return err
 	}
 	b.status(ctx, accepted[0].claim, 0)
+	way.Heal()
 	return s.become(ctx, accepted[0], seckill.ClaimOrdered)
 }
 

@@ -19,6 +19,14 @@ const (
 	restKillMax = 120 * time.Second // after a kill
 )
 
+// healing is how long the system may take now.
+func (c *campaign) healing() time.Duration {
+	if c.killed {
+		return restKillMax
+	}
+	return restMax
+}
+
 // atRest waits until everything is settled and in its place, and returns what
 // was not in time.
 func (c *campaign) atRest(ctx context.Context, within time.Duration) error {
@@ -95,9 +103,7 @@ func (c *campaign) queueAtRest(ctx context.Context) error {
 // every sale is open: then whatever one store loses the other one has. Before
 // that a second loss is one more than the system promises to survive.
 func (c *campaign) calm(ctx context.Context, since time.Time) error {
-	ctx, cancel := context.WithTimeout(ctx, restMax)
-	defer cancel()
-	return servers.Poll(ctx, func() error {
+	return poll(ctx, c.healing(), func() error {
 		for _, o := range c.offers {
 			head, err := c.stage.Reservations.Head(ctx, o.sale.ID)
 			if err != nil {

@@ -55,9 +55,8 @@ func build(ctx context.Context, packages map[string]string, mutants []Mutant) (m
 	paths := make(map[string]string, len(packages))
 	for name, pkg := range packages {
 		paths[name] = filepath.Join(dir, name)
-		cmd := exec.CommandContext(ctx, "go", append(flags, "-o", paths[name], pkg)...) //nolint:gosec // our own packages
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
+		out, err := exec.CommandContext(ctx, "go", append(flags, "-o", paths[name], pkg)...).CombinedOutput() //nolint:gosec // our own packages
+		if err != nil {
 			return nil, fmt.Errorf("build %s: %w\n%s", name, err, out)
 		}
 	}
