@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"log/slog"
 	"maps"
 	"os"
 	"os/signal"
@@ -28,6 +29,7 @@ func main() {
 	minutes := flag.Float64("minutes", 30, "how long faults are injected")
 	seed := flag.Uint64("seed", uint64(time.Now().UnixNano()), "what decides the faults and the buyers") //nolint:gosec // any number will do
 	flag.Parse()
+	slog.SetLogLoggerLevel(slog.LevelError) // that a store is away now and then is no news here
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	held, err := run(ctx, *minutes, *seed, os.Stdout)
 	stop()
