@@ -132,9 +132,9 @@ func TestClaimsComeAgainAfterTheDuplicateWindow(t *testing.T) {
 	again()
 	s.rest(sale, 10)
 	testenv.Eventually(t, patience, func() error {
-		pending, unanswered, err := s.queue.Backlog(t.Context())
-		if err == nil && pending+unanswered != 0 {
-			err = fmt.Errorf("%d and %d claims are left", pending, unanswered)
+		waiting, _, err := s.queue.Waiting(t.Context())
+		if err == nil && waiting != 0 {
+			err = fmt.Errorf("%d claims are left", waiting)
 		}
 		return err
 	})
