@@ -196,3 +196,43 @@ func TestRollingRestartUnderLoad(t *testing.T) {
 	s.deliver(5 * time.Second)
 	s.rest(sale, accepted.Load())
 }
+
+// The process dies at once, with claims decided and the broker silent: nothing
+// was published, nobody was answered. Whoever asks again with his key gets one
+// claim, and no unit is lost.
+func TestClaimProcessIsKilled(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, settings{})
+	const units = 20
+	sale := s.sell(units, 1)
+	r := s.replicas(1)[0]
+	s.nats.Pause()
+	var claiming sync.WaitGroup
+	for i := range 5 {
+		claiming.Go(func() { _, _ = r.claim(sale, fmt.Sprint("b", i)) }) // answered or not
+	}
+	testenv.Eventually(t, patience, func() error {
+		h, err := s.store.Head(t.Context(), sale)
+		if err == nil && h.Reserved != 5 {
+			err = fmt.Errorf("%d claims are decided", h.Reserved)
+		}
+		return err
+	})
+	must(t, r.cmd.Process.Kill())
+	if err := r.cmd.Wait(); err == nil {
+		t.Error("the killed process ended well")
+	}
+	claiming.Wait()
+	s.nats.Resume()
+	r.start()
+	for i := range 5 {
+		if status, err := r.claim(sale, fmt.Sprint("b", i)); err != nil || status != http.StatusAccepted {
+			t.Errorf("b%d again: %d, %v", i, status, err)
+		}
+	}
+	s.deliver(5 * time.Second)
+	s.rest(sale, 5)
+	if n := s.parked(); n != 0 {
+		t.Errorf("%d messages were parked", n)
+	}
+}
