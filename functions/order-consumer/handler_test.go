@@ -271,3 +271,30 @@ func TestDeliveriesShareATransaction(t *testing.T) {
 		t.Errorf("transactions of %v", orders.sizes)
 	}
 }
+
+// One sale whose stock row somebody keeps locked does not keep the others'
+// claims in the same transaction from becoming orders.
+func TestOneSalesTroubleIsItsOwn(t *testing.T) {
+	t.Parallel()
+	orders := &fakeOrders{place: func(claims []seckill.AcceptedClaim) ([]seckill.Placement, error) {
+		for _, c := range claims {
+			if c.Sale == "locked" {
+				return nil, seckill.ErrUnavailable
+			}
+		}
+		return placeAll(claims)
+	}}
+	redis := &fakeRedis{answer: seckill.SettledDone}
+	h := orderconsumer.New(testConfig(), orders, redis)
+	var batch []string
+	for i, sale := range []string{"s1", "locked", "s2", "s1", "locked"} {
+		batch = append(batch, eventOf(claimOf(sale, fmt.Sprint("b", i))))
+	}
+	w := post(h, events.BatchContentType, "["+strings.Join(batch, ",")+"]")
+	if got := results(t, w); got != "applied retry applied applied retry" {
+		t.Errorf("verdicts are %s", got)
+	}
+	if len(redis.got) != 3 {
+		t.Errorf("%d claims are settled, want 3", len(redis.got))
+	}
+}

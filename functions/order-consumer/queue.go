@@ -3,6 +3,7 @@ package orderconsumer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 
 	"seckill/shared/seckill"
@@ -127,7 +128,49 @@ func (q *queue) apply(batch []*delivery) {
 // transact writes orders and then settles them. Only a settled claim has a
 // final verdict: whatever fails before that is delivered again, and finds
 // what was done.
+//
+// Claims of several sales share a transaction, but not each other's trouble:
+// when it fails within a part of the time there is, each sale is tried alone.
 func (q *queue) transact(ctx context.Context, claims []seckill.AcceptedClaim) []outcome {
+	bySale := group(claims, func(c seckill.AcceptedClaim) string { return c.Sale })
+	if len(bySale) == 1 {
+		return q.transactTogether(ctx, claims)
+	}
+	together, cancel := context.WithTimeout(ctx, q.config.Timeout/4)
+	outcomes := q.transactTogether(together, claims)
+	cancel()
+	if !failed(outcomes) {
+		return outcomes
+	}
+	for _, at := range bySale {
+		part := make([]seckill.AcceptedClaim, len(at))
+		for k, i := range at {
+			part[k] = claims[i]
+		}
+		alone, cancel := context.WithTimeout(ctx, q.config.Timeout/2)
+		for k, o := range q.transactTogether(alone, part) {
+			outcomes[at[k]] = o
+		}
+		cancel()
+	}
+	return outcomes
+}
+
+// failed reports whether nothing is known to be written.
+func failed(outcomes []outcome) bool {
+	return !slices.ContainsFunc(outcomes, func(o outcome) bool { return o.verdict != seckill.VerdictRetry })
+}
+
+// group returns the positions of the items of each key.
+func group[T any](items []T, key func(T) string) map[string][]int {
+	groups := make(map[string][]int)
+	for i, item := range items {
+		groups[key(item)] = append(groups[key(item)], i)
+	}
+	return groups
+}
+
+func (q *queue) transactTogether(ctx context.Context, claims []seckill.AcceptedClaim) []outcome {
 	placements, err := q.orders.PlaceOrders(ctx, claims)
 	if err == nil && len(placements) != len(claims) {
 		err = fmt.Errorf("%d placements of %d claims", len(placements), len(claims))
