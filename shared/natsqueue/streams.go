@@ -35,6 +35,11 @@ const (
 	// claimsAgeMin is the shortest age limit under which claims may wait out
 	// an outage; below it the queue reports itself broken.
 	claimsAgeMin = time.Hour
+	// createAfter is how long a stream must be missing before it is created. A
+	// broker forgets a stream that is deleted before it puts its files away:
+	// one that is created in between is built on files that are about to go,
+	// and from then on takes no message and refuses none.
+	createAfter = 300 * time.Millisecond
 	// healEvery spaces the rounds that create what vanished.
 	healEvery = time.Second
 )
@@ -80,14 +85,20 @@ func (c Config) consumer() jetstream.ConsumerConfig {
 // what else is odd is logged.
 func (q *Queue) EnsureStreams(ctx context.Context) error {
 	var claims jetstream.StreamConfig
+	var missing []jetstream.StreamConfig
 	for _, config := range q.config.streams() {
-		found, err := q.ensureStream(ctx, config)
-		if err != nil {
-			return err
+		stream, err := q.js.Stream(ctx, config.Name)
+		switch {
+		case errors.Is(err, jetstream.ErrStreamNotFound):
+			missing = append(missing, config)
+		case err != nil:
+			return fmt.Errorf("ensure stream %s: %w", config.Name, err)
+		case config.Name == StreamClaims:
+			claims = stream.CachedInfo().Config
 		}
-		if config.Name == StreamClaims {
-			claims = found
-		}
+	}
+	if err := q.create(ctx, missing, &claims); err != nil {
+		return err
 	}
 	consumer, err := q.js.Consumer(ctx, StreamClaims, Consumer)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
@@ -99,6 +110,30 @@ func (q *Queue) EnsureStreams(ctx context.Context) error {
 	}
 	q.logOnce(oddities(claims, consumer.CachedInfo().Config))
 	return danger(claims)
+}
+
+// create creates the streams that are still missing after createAfter.
+func (q *Queue) create(ctx context.Context, missing []jetstream.StreamConfig, claims *jetstream.StreamConfig) error {
+	if len(missing) == 0 {
+		return nil
+	}
+	pause := time.NewTimer(createAfter)
+	defer pause.Stop()
+	select {
+	case <-pause.C:
+	case <-ctx.Done():
+		return fmt.Errorf("create stream %s: %w", missing[0].Name, ctx.Err())
+	}
+	for _, config := range missing {
+		found, err := q.ensureStream(ctx, config)
+		if err != nil {
+			return err
+		}
+		if config.Name == StreamClaims {
+			*claims = found
+		}
+	}
+	return nil
 }
 
 func (q *Queue) ensureStream(ctx context.Context, config jetstream.StreamConfig) (jetstream.StreamConfig, error) {

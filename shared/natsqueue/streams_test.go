@@ -2,10 +2,12 @@ package natsqueue_test
 
 import (
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"seckill/shared/natsqueue"
@@ -172,6 +174,47 @@ func TestConfigRefusesNonsense(t *testing.T) {
 	} {
 		if q, err := natsqueue.Open(config); err == nil || q != nil {
 			t.Errorf("%s is accepted", name)
+		}
+	}
+}
+
+// A stream that has just been deleted is not created in the same moment, when
+// the broker still puts its files away: it is looked for twice.
+func TestWhatVanishedIsNotCreatedAtOnce(t *testing.T) {
+	t.Parallel()
+	url := testenv.NATS(t)
+	q := open(t, natsqueue.Config{URL: url})
+	if err := q.EnsureStreams(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	conn, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	asked := make(chan string, 100)
+	if _, err := conn.Subscribe("$JS.API.STREAM.*."+natsqueue.StreamClaims, func(m *nats.Msg) { asked <- strings.Split(m.Subject, ".")[3] }); err != nil {
+		t.Fatal(err)
+	}
+	if err := raw(t, url).DeleteStream(t.Context(), natsqueue.StreamClaims); err != nil {
+		t.Fatal(err)
+	}
+	if err := q.EnsureStreams(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	var looks int
+	for {
+		switch what := <-asked; what {
+		case "INFO":
+			looks++
+		case "CREATE":
+			if looks < 2 {
+				t.Errorf("created after %d looks", looks)
+			}
+			return
 		}
 	}
 }

@@ -53,9 +53,13 @@ func (r *record) holdings() []holding {
 				became = a.claim
 			}
 		}
-		if became != "" {
+		_, written := r.orders[became]
+		switch {
+		case written:
 			starts[became] = attempts[0].start
-		} else {
+		case became != "": // lost, but its units are held
+			held = append(held, holding{span{attempts[0].start, forever}, attempts[0].quantity})
+		default:
 			held = append(held, r.phantoms(attempts)...)
 		}
 	}
