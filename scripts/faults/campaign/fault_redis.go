@@ -87,9 +87,11 @@ func (c redisCopy) restore() error {
 }
 
 // older lets Redis come back with data that may be older, and waits until the
-// system had the chance to notice: until then Redis says what was true once.
+// system had the chance to notice: until a sale is built again Redis says what
+// was true once. A lost return alone is noticed only when the sale is at rest,
+// so a sale that was not built again is not trusted for the rest of the round.
 func (f *fault) older(ctx context.Context, back func() error) error {
-	from := time.Now()
+	from, epochs := time.Now(), f.epochs(ctx)
 	f.lost()
 	err := back()
 	came := time.Now()
@@ -99,11 +101,26 @@ func (f *fault) older(ctx context.Context, back func() error) error {
 	if calm := f.calm(ctx, came); err == nil && calm != nil {
 		f.violation(Violation{Law: "self-healing", Sale: "all", Detail: fmt.Sprintf("after older data: not calm within %s: %v", f.healing(), calm)})
 	}
-	for _, o := range f.offers {
+	for i, epoch := range f.epochs(ctx) {
+		o, to := f.offers[i], forever
+		if epoch > epochs[i] {
+			to = time.Now()
+		}
 		o.aged = true
-		o.distrusted = append(o.distrusted, span{from, time.Now()})
+		o.distrusted = append(o.distrusted, span{from, to})
 	}
 	return err
+}
+
+// epochs tells how often each sale was built so far; 0 if it cannot be read.
+func (f *fault) epochs(ctx context.Context) []int64 {
+	epochs := make([]int64, len(f.offers))
+	for i, o := range f.offers {
+		if sale, err := f.stage.Records.Sale(ctx, o.sale.ID); err == nil {
+			epochs[i] = sale.Epoch
+		}
+	}
+	return epochs
 }
 
 // lost notes that Redis loses data of every sale.
