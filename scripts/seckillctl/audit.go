@@ -11,8 +11,9 @@ func auditCommand() *cobra.Command {
 		Use:   "audit ID",
 		Short: "Say of each law whether it holds for a sale",
 		Long: `audit reads a sale in MySQL and in Redis and prints opened, stock (in Redis; null
-if it is not loaded), available (in MySQL), reserved, units by order state, and
-each law as true or false. It exits 1 if one is false.`,
+if it is not loaded), available (in MySQL), reserved, units by order state, money by
+currency (received, refunded, due, kept), and each law as true or false. It
+exits 1 if one is false.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			mysql, err := openMySQL()

@@ -4,6 +4,7 @@ package audit
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"seckill/shared/seckill"
 )
@@ -14,6 +15,8 @@ type Records interface {
 	UnitsByStatus(ctx context.Context, sale string) (map[seckill.OrderStatus]int64, error)
 	OverLimit(ctx context.Context, sale string) (int64, error)
 	ReturnsPending(ctx context.Context, sale string) (bool, error)
+	// MoneyOf sums up the sale's money as of one instant.
+	MoneyOf(ctx context.Context, sale string) ([]seckill.Money, error)
 }
 
 // Reservations is the sale in Redis; redisstore.Store is one.
@@ -33,7 +36,9 @@ type Report struct {
 	// AtRest: no claim is unsettled and no return is pending, so Redis and
 	// MySQL must agree to the unit.
 	AtRest bool `json:"at_rest"`
-	Laws   Laws `json:"laws"`
+	// Money has a line for each currency that the sale's buyers paid in.
+	Money []seckill.Money `json:"money"`
+	Laws  Laws            `json:"laws"`
 }
 
 // Laws says of each law whether it holds.
@@ -45,10 +50,13 @@ type Laws struct {
 	Conservation bool `json:"conservation"`
 	// Limit: no buyer holds more live units than the limit.
 	Limit bool `json:"limit"`
+	// Money: what was received, less what was and is to be given back, is what
+	// the paid orders cost.
+	Money bool `json:"money"`
 }
 
 // Hold reports whether all laws hold.
-func (l Laws) Hold() bool { return l.NoOversell && l.Conservation && l.Limit }
+func (l Laws) Hold() bool { return l.NoOversell && l.Conservation && l.Limit && l.Money }
 
 // looks is how often a sale that changes while it is looked at is looked at
 // again.
@@ -93,6 +101,9 @@ func look(ctx context.Context, records Records, reservations Reservations, sale 
 	if err != nil {
 		return false, r, err
 	}
+	if r.Money, err = records.MoneyOf(ctx, sale); err != nil {
+		return false, r, err
+	}
 	after, err := records.Stock(ctx, sale)
 	if err != nil {
 		return false, r, err
@@ -108,6 +119,7 @@ func (r *Report) judge(head seckill.SaleHead, steady, pending bool, over int64) 
 	live := r.Orders[seckill.OrderUnpaid] + r.Orders[seckill.OrderPaid]
 	r.Laws.NoOversell = live <= r.Opened && r.Available >= 0
 	r.Laws.Limit = over == 0
+	r.Laws.Money = !slices.ContainsFunc(r.Money, func(m seckill.Money) bool { return !m.Balanced() })
 	r.Laws.Conservation = !steady || r.Opened == r.Available+live
 	if !head.Loaded || head.Fence != seckill.FenceNone {
 		return

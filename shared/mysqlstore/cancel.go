@@ -12,13 +12,13 @@ import (
 	"seckill/shared/seckill"
 )
 
-// Cancel cancels the buyer's unpaid order and puts its units back into stock.
-// The outbox row returned says what is left to do: restock in Redis, then
-// OutboxReturned. Cancelling a cancelled order again answers the order, an
-// empty row (ID 0) and no error.
+// Cancel cancels the buyer's unpaid order, or starts the refund of his paid
+// one, and puts its units back into stock in the same transaction. The outbox
+// row returned says what is left to do: restock in Redis, then OutboxReturned.
+// Cancelling again answers the order, an empty row (ID 0) and no error.
 //
 // seckill.ErrNotFound: there is no such order, or it is another buyer's.
-// seckill.ErrConflict: the order is paid, refused or past its deadline; it is
+// seckill.ErrConflict: the order is refused or past its deadline; it is
 // returned as it stands now.
 func (s *Store) Cancel(ctx context.Context, id, buyer string) (seckill.Order, seckill.OutboxRow, error) {
 	var order seckill.Order
@@ -46,25 +46,54 @@ func cancel(ctx context.Context, tx *sql.Tx, id, buyer string, at time.Time) (se
 	if o.Buyer != buyer {
 		return seckill.Order{}, none, seckill.ErrNotFound
 	}
-	switch stands := o.At(at); {
-	case stands.Status == seckill.OrderCancelled:
+	switch stands := o.At(at); stands.Status {
+	case seckill.OrderUnpaid:
+		err = cancelUnpaid(ctx, tx, &o, at)
+	case seckill.OrderPaid:
+		err = cancelPaid(ctx, tx, &o, at)
+	case seckill.OrderCancelled, seckill.OrderRefunding, seckill.OrderRefunded:
 		return stands, none, nil
-	case !stands.Status.Can(seckill.OrderCancelled):
+	case seckill.OrderExpired, seckill.OrderRejected:
 		return stands, none, fmt.Errorf("%w: the order is %s", seckill.ErrConflict, stands.Status)
 	}
-	err = execOnce(ctx, tx, `
-		UPDATE orders SET status = ?, updated_at = ?
-		WHERE id = ? AND buyer = ? AND status = ? AND pay_by > ?`,
-		string(seckill.OrderCancelled), at, id, buyer, string(seckill.OrderUnpaid), at)
 	if err != nil {
 		return o.Order, none, err
 	}
-	o.Status = seckill.OrderCancelled
 	rows, err := giveBack(ctx, tx, []orderRow{o}, at)
 	if err != nil {
 		return o.Order, none, err
 	}
 	return o.Order, rows[0], nil
+}
+
+func cancelUnpaid(ctx context.Context, tx *sql.Tx, o *orderRow, at time.Time) error {
+	o.Status = seckill.OrderCancelled
+	return execOnce(ctx, tx, `
+		UPDATE orders SET status = ?, updated_at = ?
+		WHERE id = ? AND buyer = ? AND status = ? AND pay_by > ?`,
+		string(o.Status), at, o.ID, o.Buyer, string(seckill.OrderUnpaid), at)
+}
+
+// cancelPaid starts the refund of the payment that paid the order.
+func cancelPaid(ctx context.Context, tx *sql.Tx, o *orderRow, at time.Time) error {
+	o.Status = seckill.OrderRefunding
+	err := execOnce(ctx, tx, `
+		UPDATE orders SET status = ?, updated_at = ? WHERE id = ? AND buyer = ? AND status = ?`,
+		string(o.Status), at, o.ID, o.Buyer, string(seckill.OrderPaid))
+	if err != nil {
+		return err
+	}
+	r := seckill.Refund{Cause: seckill.RefundCancelled}
+	err = get(tx.QueryRowContext(ctx, `
+		SELECT provider, reference, amount_minor, currency FROM payments WHERE applied_order = ?`, o.ID),
+		&r.Provider, &r.Reference, &r.AmountMinor, &r.Currency)
+	if errors.Is(err, sql.ErrNoRows) {
+		return fmt.Errorf("order %s is paid by no payment: %w", o.ID, errUncounted)
+	}
+	if err != nil {
+		return err
+	}
+	return addRefund(ctx, tx, *o, r, at)
 }
 
 // giveBack returns the units of orders that have just ceased to be live, and

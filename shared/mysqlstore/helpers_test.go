@@ -163,7 +163,8 @@ func (e env) makeDue(sale seckill.Sale) {
 }
 
 // lawsHold checks a sale's numbers: opened = available + live units, nobody
-// above the limit, holdings as the orders say; and the available units.
+// above the limit, holdings and money as the orders say; and the available
+// units.
 func (e env) lawsHold(sale seckill.Sale, available int64) {
 	e.Helper()
 	ctx := context.WithoutCancel(e.Context())
@@ -188,6 +189,15 @@ func (e env) lawsHold(sale seckill.Sale, available int64) {
 	}
 	if held := e.count(`SELECT COALESCE(SUM(units), 0) FROM holdings WHERE sale = ?`, sale.ID); sale.Limit > 1 && held != live {
 		e.Errorf("holdings count %d units, orders %d", held, live)
+	}
+	money, err := e.MoneyOf(ctx, sale.ID)
+	if err != nil {
+		e.Fatal(err)
+	}
+	for _, m := range money {
+		if !m.Balanced() {
+			e.Errorf("money does not add up: %+v", m)
+		}
 	}
 }
 

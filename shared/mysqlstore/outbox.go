@@ -22,14 +22,16 @@ type note struct {
 }
 
 // newNote says that orders of one sale, at most chunkMax, have just entered
-// their states: it is to be announced, and cancelled and expired orders return
-// their units.
+// their states: it is to be announced, and orders that have just ceased to be
+// live return their units.
 func newNote(orders []orderRow, at time.Time) note {
 	n := note{sale: orders[0].Sale, returns: []string{}, announce: map[seckill.OrderStatus][]string{}, at: at}
 	for _, o := range orders {
 		n.announce[o.Status] = append(n.announce[o.Status], o.ID)
-		if o.Status == seckill.OrderCancelled || o.Status == seckill.OrderExpired {
+		switch o.Status {
+		case seckill.OrderCancelled, seckill.OrderExpired, seckill.OrderRefunding:
 			n.returns = append(n.returns, o.ID)
+		case seckill.OrderUnpaid, seckill.OrderPaid, seckill.OrderRefunded, seckill.OrderRejected:
 		}
 	}
 	return n

@@ -11,15 +11,16 @@ import (
 )
 
 // Pay applies what a provider's verified callback says, once. Every callback
-// is recorded, so money is never lost: what cannot pay the order is kept as
-// refund_due. The order is returned as it stands afterwards.
+// is recorded, so money is never lost: what cannot pay the order starts its
+// refund in the same transaction. The order is returned as it stands
+// afterwards.
 //
 //   - PayApplied: the order is paid by this payment now.
 //   - PayDuplicate: this callback or this payment was recorded before.
 //   - PayMismatch: amount or currency differ from the order's, or the payment
 //     belongs to another order; nothing but the record was written.
-//   - PayRefundDue: the order is paid by another payment, cancelled, rejected
-//     or past its deadline, swept or not.
+//   - PayRefundDue: the order is paid by another payment, cancelled, rejected,
+//     refunded or past its deadline, swept or not; see Refunds.
 //
 // seckill.ErrPending: the order is not written (yet); nothing was recorded and
 // the callback should come again. seckill.ErrKeyReused: the callback's id was
@@ -74,7 +75,23 @@ func pay(ctx context.Context, tx *sql.Tx, p seckill.Payment, at time.Time) (seck
 			return none, "", err
 		}
 	}
+	if result == seckill.PayRefundDue {
+		if err := addRefund(ctx, tx, o, refundOfLate(o, p), at); err != nil {
+			return none, "", err
+		}
+	}
 	return o.At(at), result, record(ctx, tx, p, result, at)
+}
+
+// refundOfLate is the refund of a payment that cannot pay the order.
+func refundOfLate(o orderRow, p seckill.Payment) seckill.Refund {
+	cause := seckill.RefundLate
+	if !o.PaidAt.IsZero() {
+		cause = seckill.RefundTwice
+	}
+	return seckill.Refund{
+		Provider: p.Provider, Reference: p.Reference, AmountMinor: p.AmountMinor, Currency: p.Currency, Cause: cause,
+	}
 }
 
 // recorded reports whether this callback was recorded before.

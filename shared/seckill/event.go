@@ -94,25 +94,3 @@ type EventResult struct {
 	Verdict Verdict `json:"verdict"`
 	Reason  string  `json:"reason,omitempty"`
 }
-
-// PayResult is what a payment callback did.
-type PayResult string
-
-// The results of a payment callback.
-const (
-	PayApplied   PayResult = "applied"    // the order is paid now
-	PayDuplicate PayResult = "duplicate"  // this callback, or this payment, was applied before
-	PayRefundDue PayResult = "refund_due" // the money came too late or twice; it is recorded to be given back
-	PayMismatch  PayResult = "mismatch"   // amount or currency differ; recorded, not applied
-)
-
-// Payment is what a provider's verified callback says.
-type Payment struct {
-	// Callback is the provider's id of this message (webhook-id).
-	Callback    string
-	Order       string
-	Provider    string
-	Reference   string // the provider's id of the payment
-	AmountMinor int64
-	Currency    string
-}
