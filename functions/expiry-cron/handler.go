@@ -25,6 +25,10 @@ type Records interface {
 	OutboxReturned(ctx context.Context, id int64) error
 	OutboxDone(ctx context.Context, ids []int64) error
 	Sale(ctx context.Context, id string) (seckill.Sale, error)
+	RefundsDue(ctx context.Context, sizeMax int) ([]seckill.Refund, error)
+	RefundsPending(ctx context.Context) (int64, error)
+	RefundDone(ctx context.Context, id int64) error
+	RefundDelayed(ctx context.Context, r seckill.Refund) error
 }
 
 // Reservations is Redis; redisstore.Store is one.
@@ -42,12 +46,22 @@ type Queue interface {
 	ParkedClaims(ctx context.Context) (map[string]bool, error)
 }
 
+// Provider gives payments back.
+type Provider interface {
+	// Name is how the provider is called in records.
+	Name() string
+	// Refund gives a whole payment back, once for each refund's ID however
+	// often it is called. done is false while the provider is at work on it.
+	Refund(ctx context.Context, r seckill.Refund) (done bool, err error)
+}
+
 // Handler is the function as an http.Handler.
 type Handler struct {
 	config       Config
 	records      Records
 	reservations Reservations
 	queue        Queue
+	provider     Provider // nil: refunds wait
 	now          func() time.Time
 }
 
@@ -55,6 +69,13 @@ type Handler struct {
 // any number of sweeps may run at the same time.
 func New(config Config, records Records, reservations Reservations, queue Queue, now func() time.Time) *Handler {
 	return &Handler{config: config, records: records, reservations: reservations, queue: queue, now: now}
+}
+
+// RefundBy lets the sweeps give money back by a provider; without one, refunds
+// wait. It is called before the first sweep and returns h.
+func (h *Handler) RefundBy(provider Provider) *Handler {
+	h.provider = provider
+	return h
 }
 
 // ServeHTTP runs one bounded sweep for any POST, whatever its body, and

@@ -32,10 +32,11 @@ func (h *Handler) audit(ctx context.Context, sales []seckill.Sale, r *Report) ma
 // There is nothing to watch when this sweep found no work and left none over,
 // and when each sale has nothing reserved and nothing unpaid and is either far
 // from its opening or closed for a while. A payment that comes later than that
-// is announced by a sweep that comes after Config.RestMax at the latest.
+// is announced or given back by a sweep that comes after Config.RestMax at the
+// latest.
 func (h *Handler) rest(ctx context.Context, sales []seckill.Sale, audited map[string]audit.Report, r *Report) time.Duration {
-	worked := r.Expired + r.Returned + r.Announced + r.Republished + r.Waiting
-	if worked > 0 || len(r.Errors) > 0 || len(r.Violations) > 0 || r.Sales[rebuild.Fresh] < len(sales) {
+	worked := r.Expired + r.Returned + r.Announced + r.Republished + r.Waiting + r.Refunded
+	if worked > 0 || r.Refunding > 0 || len(r.Errors) > 0 || len(r.Violations) > 0 || r.Sales[rebuild.Fresh] < len(sales) {
 		return 0
 	}
 	left, err := h.records.Outbox(ctx, 0, 1, 0)

@@ -22,6 +22,10 @@ type Report struct {
 	Republished int `json:"republished"`
 	// Waiting counts outbox rows that could not be finished yet.
 	Waiting int `json:"waiting"`
+	// Refunded counts the payments that were given back, Refunding those that
+	// are still to be.
+	Refunded  int   `json:"refunded"`
+	Refunding int64 `json:"refunding"`
 	// Violations names the sales for which a law does not hold.
 	Violations []string `json:"violations"`
 	Errors     []string `json:"errors"`
@@ -49,6 +53,7 @@ func (h *Handler) Sweep(ctx context.Context) Report {
 	var audited map[string]audit.Report
 	for _, part := range []func(context.Context){
 		func(ctx context.Context) { h.expire(ctx, &r) },
+		func(ctx context.Context) { h.refund(ctx, &r) },
 		func(ctx context.Context) { h.drainOutbox(ctx, &r) },
 		func(ctx context.Context) {
 			var err error

@@ -1,6 +1,7 @@
 package expirycron_test
 
 import (
+	"database/sql"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	_ "github.com/go-sql-driver/mysql"
 	"github.com/google/uuid"
 	"github.com/redis/go-redis/v9"
 
@@ -31,6 +33,7 @@ type shop struct {
 	redis *redisstore.Store
 	queue *natsqueue.Queue
 	raw   *redis.Client
+	db    *sql.DB
 	cron  *expirycron.Handler
 	id    string
 }
@@ -44,7 +47,10 @@ func must(t *testing.T, err error) {
 
 func newShop(t *testing.T, units int64, payWindow time.Duration) *shop {
 	t.Helper()
-	mysql, err := mysqlstore.Open(mysqlstore.Config{DSN: testenv.MySQL(t), ConnsMax: 4})
+	dsn := testenv.MySQL(t)
+	mysql, err := mysqlstore.Open(mysqlstore.Config{DSN: dsn, ConnsMax: 4})
+	must(t, err)
+	db, err := sql.Open("mysql", dsn)
 	must(t, err)
 	must(t, mysql.Migrate(t.Context()))
 	server := testenv.RedisOwn(t) // the registry of sales belongs to one MySQL
@@ -55,10 +61,10 @@ func newShop(t *testing.T, units int64, payWindow time.Duration) *shop {
 	must(t, queue.EnsureStreams(t.Context()))
 	config := expirycron.Config{Timeout: 30 * time.Second, Batch: 7, RoundsMax: 100, UnsettledAfter: time.Second, PrepareAhead: time.Hour}
 	s := &shop{
-		t: t, mysql: mysql, redis: store, queue: queue, raw: redis.NewClient(&redis.Options{Addr: server.Addr}),
+		t: t, mysql: mysql, redis: store, queue: queue, raw: redis.NewClient(&redis.Options{Addr: server.Addr}), db: db,
 		cron: expirycron.New(config, mysql, store, queue, time.Now), id: testenv.Name(t),
 	}
-	t.Cleanup(func() { _ = queue.Close(); _ = store.Close(); _ = mysql.Close(); _ = s.raw.Close() })
+	t.Cleanup(func() { _ = queue.Close(); _ = store.Close(); _ = mysql.Close(); _ = db.Close(); _ = s.raw.Close() })
 	_, err = mysql.PutItem(t.Context(), seckill.Item{SKU: "tea", Name: "Tea"})
 	must(t, err)
 	_, err = mysql.PutSale(t.Context(), seckill.Sale{

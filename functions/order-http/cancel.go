@@ -15,7 +15,8 @@ import (
 const restockTimeout = time.Second
 
 // cancel answers POST /orders/{id}/cancel: 200 with the order, also when it
-// was cancelled before; 409 if it is paid, expired or rejected.
+// was cancelled before; a paid one is refunding then, or refunded already. 409
+// if it is expired or rejected.
 func (h *Handler) cancel(w http.ResponseWriter, r *http.Request) {
 	buyer, err := h.identity.Buyer(r)
 	if err == nil {
@@ -37,7 +38,11 @@ func (h *Handler) cancel(w http.ResponseWriter, r *http.Request) {
 	if err := h.restock(r.Context(), row); err != nil {
 		slog.WarnContext(r.Context(), "units are left to the sweep", "order", order.ID, "outbox", row.ID, "err", err)
 	}
-	answer(w, r, documentOf(order))
+	document, err := h.document(r.Context(), order)
+	if err != nil { // the cancel stands; its refund shows later
+		document = documentOf(order)
+	}
+	answer(w, r, document)
 }
 
 // cancelled cancels the buyer's order, or the claim it is not written for yet.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -46,6 +47,8 @@ type orders struct {
 	sales    int // how often the sales were read
 	returned []int64
 	paid     []seckill.Payment
+	refunds  []seckill.Refund
+	looks    int                     // how often states were read
 	written  []seckill.AcceptedClaim // cancelled before they were written
 }
 
@@ -66,13 +69,44 @@ func (o *orders) Cancel(_ context.Context, id, buyer string) (seckill.Order, sec
 		return seckill.Order{}, seckill.OutboxRow{}, o.err
 	case o.order.ID != id || o.order.Buyer != buyer:
 		return seckill.Order{}, seckill.OutboxRow{}, seckill.ErrNotFound
-	case o.order.Status == seckill.OrderCancelled:
+	}
+	switch o.order.Status {
+	case seckill.OrderUnpaid:
+		o.order.Status = seckill.OrderCancelled
+	case seckill.OrderPaid:
+		o.order.Status = seckill.OrderRefunding
+		o.refunds = append(o.refunds, seckill.Refund{ID: 1, Order: id, AmountMinor: o.order.AmountMinor, Status: seckill.RefundDue})
+	case seckill.OrderCancelled, seckill.OrderRefunding, seckill.OrderRefunded:
 		return o.order, seckill.OutboxRow{}, nil
-	case o.order.Status != seckill.OrderUnpaid:
+	case seckill.OrderExpired, seckill.OrderRejected:
 		return o.order, seckill.OutboxRow{}, seckill.ErrConflict
 	}
-	o.order.Status = seckill.OrderCancelled
 	return o.order, o.row, nil
+}
+
+func (o *orders) RefundsOf(context.Context, string) ([]seckill.Refund, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return slices.Clone(o.refunds), o.err
+}
+
+func (o *orders) OrderStates(_ context.Context, ids []string) (map[string]seckill.OrderState, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.looks++
+	state := seckill.OrderState{Status: o.order.Status}
+	for _, r := range o.refunds {
+		if r.Status == seckill.RefundDue {
+			state.RefundsDue++
+		} else {
+			state.RefundsDone++
+		}
+	}
+	states := map[string]seckill.OrderState{}
+	if slices.Contains(ids, o.order.ID) {
+		states[o.order.ID] = state
+	}
+	return states, o.err
 }
 
 func (o *orders) CancelUnwritten(_ context.Context, c seckill.AcceptedClaim) (seckill.Order, seckill.OutboxRow, error) {

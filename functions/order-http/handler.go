@@ -18,7 +18,8 @@ type Orders interface {
 	Order(ctx context.Context, id string) (seckill.Order, time.Time, error)
 	// Cancel cancels the buyer's order; the row names what is left to do, its
 	// ID is 0 if nothing is. ErrNotFound also for another buyer's order;
-	// ErrConflict, with the order, if it is not unpaid.
+	// ErrConflict, with the order, if it is expired or rejected. A paid order
+	// starts its refund.
 	Cancel(ctx context.Context, id, buyer string) (seckill.Order, seckill.OutboxRow, error)
 	// CancelUnwritten writes a claim's order as cancelled, or cancels it if it
 	// has been written meanwhile.
@@ -28,6 +29,11 @@ type Orders interface {
 	Pay(ctx context.Context, p seckill.Payment) (seckill.Order, seckill.PayResult, error)
 	// OutboxReturned notes that the units an outbox row gives back are back.
 	OutboxReturned(ctx context.Context, id int64) error
+	// RefundsOf lists what goes back, or went, of an order's payments.
+	RefundsOf(ctx context.Context, order string) ([]seckill.Refund, error)
+	// OrderStates tells the states of orders now; one that is not written is
+	// absent.
+	OrderStates(ctx context.Context, ids []string) (map[string]seckill.OrderState, error)
 	// SalesToPrepare lists the sales that Redis holds.
 	SalesToPrepare(ctx context.Context, ahead time.Duration) ([]seckill.Sale, error)
 }
@@ -66,6 +72,7 @@ type Handler struct {
 	identity Identity
 	provider Provider
 	sales    sales
+	watches  *watches
 	routes   http.Handler
 }
 
@@ -74,7 +81,7 @@ type Handler struct {
 func New(orders Orders, claims Claims, identity Identity, provider Provider, now func() time.Time) *Handler {
 	h := &Handler{
 		orders: orders, claims: claims, identity: identity, provider: provider,
-		sales: sales{orders: orders, now: now},
+		sales: sales{orders: orders, now: now}, watches: newWatches(orders),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /orders/{id}", h.read)

@@ -196,19 +196,29 @@ func TestCancelBeforeTheOrderIsWritten(t *testing.T) {
 	}
 }
 
-func TestCancelAndPaymentOfAPaidOrderConflict(t *testing.T) {
+func TestPaymentOfAPaidOrderConflicts(t *testing.T) {
 	t.Parallel()
 	s := newShop(t)
 	s.orders.order.Status = seckill.OrderPaid
-	for _, suffix := range []string{"/cancel", "/payment"} {
-		a := ask(s, http.MethodPost, "/orders/"+orderID+suffix, "")
-		wantAnswer(t, a, http.StatusConflict, "conflict")
-		if !strings.Contains(a.body, "paid") {
-			t.Errorf("%s: %s", suffix, a.body)
+	a := ask(s, http.MethodPost, "/orders/"+orderID+"/payment", "")
+	wantAnswer(t, a, http.StatusConflict, "conflict")
+	if !strings.Contains(a.body, "paid") || len(s.claims.restocks) != 0 {
+		t.Errorf("%s, restocked %v", a.body, s.claims.restocks)
+	}
+}
+
+func TestCancelOfAPaidOrderStartsItsRefund(t *testing.T) {
+	t.Parallel()
+	s := newShop(t)
+	s.orders.order.Status = seckill.OrderPaid
+	for range 2 {
+		a := ask(s, http.MethodPost, "/orders/"+orderID+"/cancel", "")
+		if a.status != http.StatusOK || a.fields["status"] != "refunding" || !strings.Contains(a.body, `"refund":{"amount_minor":9900,"status":"due"}`) {
+			t.Errorf("answer %d %s", a.status, a.body)
 		}
 	}
-	if len(s.claims.restocks) != 0 {
-		t.Error("units of a paid order were given back")
+	if len(s.claims.restocks) != 1 || len(s.orders.returned) != 1 {
+		t.Errorf("restocked %v, returned %v", s.claims.restocks, s.orders.returned)
 	}
 }
 

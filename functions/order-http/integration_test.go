@@ -425,7 +425,7 @@ func TestPaidOrderStaysPaid(t *testing.T) {
 		if a := notify(t, m.replicas[1], m.webhooks, "msg_2", failed); a.status != http.StatusOK {
 			t.Errorf("failed payment: %d %s", a.status, a.body)
 		}
-		wantAnswer(t, m.do(0, "alice", http.MethodPost, "/orders/"+order.ID+"/cancel"), http.StatusConflict, "conflict")
+		wantAnswer(t, m.do(0, "alice", http.MethodPost, "/orders/"+order.ID+"/payment"), http.StatusConflict, "conflict")
 		m.makeDue(0)
 		m.expire()
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
+	"strings"
 	"time"
 
 	"seckill/shared/seckill"
@@ -24,17 +24,48 @@ type orderJSON struct {
 	CreatedAt   time.Time           `json:"created_at"`
 	PayBy       time.Time           `json:"pay_by,omitzero"`
 	PaidAt      time.Time           `json:"paid_at,omitzero"`
+	Reason      seckill.Reason      `json:"reason,omitempty"`
+	Refund      *refundJSON         `json:"refund,omitempty"`
+}
+
+// refundJSON is what goes back of the order's payments, or went: done once all
+// of it has.
+type refundJSON struct {
+	AmountMinor int64                `json:"amount_minor"`
+	Status      seckill.RefundStatus `json:"status"`
 }
 
 func documentOf(o seckill.Order) orderJSON {
 	return orderJSON{
 		ID: o.ID, Sale: o.Sale, SKU: o.SKU, Buyer: o.Buyer, Quantity: o.Quantity,
 		AmountMinor: o.AmountMinor, Currency: o.Currency, Status: o.Status,
-		CreatedAt: o.CreatedAt, PayBy: o.PayBy, PaidAt: o.PaidAt,
+		CreatedAt: o.CreatedAt, PayBy: o.PayBy, PaidAt: o.PaidAt, Reason: o.Reason,
 	}
 }
 
-// read answers GET /orders/{id}.
+// document is the order's document with its refunds; one that is to be paid
+// has none.
+func (h *Handler) document(ctx context.Context, o seckill.Order) (orderJSON, error) {
+	d := documentOf(o)
+	if o.Status == seckill.OrderUnpaid {
+		return d, nil
+	}
+	refunds, err := h.orders.RefundsOf(ctx, o.ID)
+	if err != nil || len(refunds) == 0 {
+		return d, err
+	}
+	d.Refund = &refundJSON{Status: seckill.RefundDone}
+	for _, r := range refunds {
+		d.Refund.AmountMinor += r.AmountMinor
+		if r.Status == seckill.RefundDue {
+			d.Refund.Status = seckill.RefundDue
+		}
+	}
+	return d, nil
+}
+
+// read answers GET /orders/{id}: at once, or as a stream of what becomes of
+// the order ("Accept: text/event-stream").
 func (h *Handler) read(w http.ResponseWriter, r *http.Request) {
 	buyer, err := h.identity.Buyer(r)
 	if err != nil {
@@ -46,7 +77,16 @@ func (h *Handler) read(w http.ResponseWriter, r *http.Request) {
 		fail(w, r, err)
 		return
 	}
-	answer(w, r, documentOf(order))
+	document, err := h.document(r.Context(), order)
+	if err != nil {
+		fail(w, r, err)
+		return
+	}
+	if strings.Contains(r.Header.Get("Accept"), "text/event-stream") {
+		h.stream(w, r, document)
+		return
+	}
+	answer(w, r, document)
 }
 
 // orderOf returns the buyer's order as it stands now by MySQL's clock.
@@ -117,58 +157,4 @@ func (h *Handler) trusted(ctx context.Context, sales []string) error {
 		}
 	}
 	return nil
-}
-
-const (
-	salesFresh   = time.Second
-	salesTimeout = time.Second
-	// salesAhead allows for a Redis whose clock is ahead of MySQL's.
-	salesAhead = time.Minute
-)
-
-// sales remembers for a moment which sales Redis holds, as claims are found
-// by sale.
-type sales struct {
-	orders Orders
-	now    func() time.Time
-
-	mu     sync.Mutex
-	known  saleIDs
-	readAt time.Time
-}
-
-// saleIDs are the sales that may have claims; those that were built in Redis
-// before are there unless it lost them.
-type saleIDs struct {
-	ids   []string
-	built []string
-}
-
-// list returns the sales; who comes while they are read waits for the same
-// reading. An old list is better than none.
-func (s *sales) list(ctx context.Context) (saleIDs, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.now()
-	if !s.readAt.IsZero() && now.Sub(s.readAt) < salesFresh {
-		return s.known, nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), salesTimeout)
-	defer cancel()
-	list, err := s.orders.SalesToPrepare(ctx, salesAhead)
-	if err != nil {
-		if s.readAt.IsZero() {
-			return saleIDs{}, err
-		}
-		return s.known, nil
-	}
-	var known saleIDs
-	for _, sale := range list {
-		known.ids = append(known.ids, sale.ID)
-		if sale.Epoch > 0 {
-			known.built = append(known.built, sale.ID)
-		}
-	}
-	s.known, s.readAt = known, now
-	return known, nil
 }

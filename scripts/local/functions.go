@@ -95,7 +95,7 @@ func mount(ctx context.Context, p *parts, base string) (*gateway, error) {
 		functions: map[string]http.Handler{
 			"seckill-http":   serve.Handler(s.Serve, seckillhttp.New(s.Seckill, p.redis, p.queue, buyers), redis, nats),
 			"order-consumer": serve.Handler(s.Serve, orderconsumer.New(s.Consumer, p.mysql, p.redis), mysql, redis),
-			"expiry-cron":    serve.Handler(s.Serve, expirycron.New(s.Cron, p.mysql, p.redis, p.queue, time.Now), mysql, redis, nats),
+			"expiry-cron":    serve.Handler(s.Serve, expirycron.New(s.Cron, p.mysql, p.redis, p.queue, time.Now).RefundBy(provider), mysql, redis, nats),
 			"item-detail":    serve.Handler(s.Serve, item, redis, mysql),
 			"order-http":     serve.Handler(s.Serve, order, mysql, redis),
 			"nats-bridge":    serve.Handler(s.Serve, http.NotFoundHandler(), nats),

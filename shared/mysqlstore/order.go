@@ -117,3 +117,34 @@ func (s *Store) Order(ctx context.Context, id string) (seckill.Order, time.Time,
 	}
 	return o.Order, at, nil
 }
+
+// OrderStates tells the states of orders now, by MySQL's clock, of the first
+// 500 ids; an order that is not written is absent.
+func (s *Store) OrderStates(ctx context.Context, ids []string) (map[string]seckill.OrderState, error) {
+	ids = ids[:min(len(ids), chunkMax)]
+	states := make(map[string]seckill.OrderState, len(ids))
+	if len(ids) == 0 {
+		return states, nil
+	}
+	err := s.retry(ctx, func(ctx context.Context) error {
+		rows, err := s.db.QueryContext(ctx, `
+			SELECT o.id, CASE WHEN o.status = ? AND o.pay_by <= UTC_TIMESTAMP(3) THEN ? ELSE o.status END,
+				(SELECT COUNT(*) FROM refunds AS r WHERE r.order_id = o.id AND r.status = ?),
+				(SELECT COUNT(*) FROM refunds AS r WHERE r.order_id = o.id AND r.status = ?)
+			FROM orders AS o WHERE o.id IN (`+marks(len(ids))+`)`,
+			anys(ids, string(seckill.OrderUnpaid), string(seckill.OrderExpired),
+				string(seckill.RefundDue), string(seckill.RefundDone))...)
+		_, err = all(rows, err, func(row scanner) (struct{}, error) {
+			var id string
+			var state seckill.OrderState
+			err := row.Scan(&id, &state.Status, &state.RefundsDue, &state.RefundsDone)
+			states[id] = state
+			return struct{}{}, err
+		})
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("states of %d orders: %w", len(ids), err)
+	}
+	return states, nil
+}

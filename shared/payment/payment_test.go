@@ -141,7 +141,7 @@ func startedAt(t *testing.T, rc *receiver) (*payment.Simulated, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	order := seckill.Order{ID: orderID, AmountMinor: 9900, Currency: "CNY"}
+	order := seckill.Order{ID: orderID, SKU: "tea", AmountMinor: 9900, Currency: "CNY"}
 	first, err := provider.Start(context.Background(), order)
 	if err != nil {
 		t.Fatal(err)
@@ -197,6 +197,76 @@ func TestSimulatedPageAndFailure(t *testing.T) {
 	}
 }
 
+func TestSimulatedTellsTheShopInManyWays(t *testing.T) {
+	t.Parallel()
+	for as, want := range map[string]struct {
+		ids      int // different messages
+		messages int
+		last     func(payment.Callback) bool
+	}{
+		"once":       {1, 1, func(c payment.Callback) bool { return c.AmountMinor == 9900 && c.Currency == "CNY" }},
+		"twice":      {1, 2, func(c payment.Callback) bool { return c.Status == payment.Succeeded }},
+		"double":     {2, 2, func(c payment.Callback) bool { return c.Status == payment.Succeeded }},
+		"disordered": {2, 2, func(c payment.Callback) bool { return c.Status == payment.Failed }},
+		"amount":     {1, 1, func(c payment.Callback) bool { return c.AmountMinor == 9901 }},
+		"currency":   {1, 1, func(c payment.Callback) bool { return c.Currency == "XXX" }},
+	} {
+		rc := &receiver{webhooks: webhooks(t, secret), statuses: []int{200}}
+		provider, payURL := startedAt(t, rc)
+		w := call(provider, http.MethodPost, payURL, "as="+as)
+		different := map[string]bool{}
+		for _, id := range rc.ids {
+			different[id] = true
+		}
+		if w.Code != http.StatusOK || len(rc.ids) != want.messages || len(different) != want.ids || !want.last(rc.last) {
+			t.Errorf("%s: %d, messages %v, last %+v", as, w.Code, rc.ids, rc.last)
+		}
+	}
+}
+
+func TestSimulatedTellsTheShopLater(t *testing.T) {
+	t.Parallel()
+	rc := &receiver{webhooks: webhooks(t, secret), statuses: []int{200}}
+	provider, payURL := startedAt(t, rc)
+	w := call(provider, http.MethodPost, payURL, "after=1")
+	rc.mu.Lock()
+	early := len(rc.ids)
+	rc.mu.Unlock()
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"callback_status":0`) || early != 0 {
+		t.Errorf("answer %d %s, %d messages", w.Code, w.Body, early)
+	}
+	for deadline := time.Now().Add(20 * time.Second); ; {
+		rc.mu.Lock()
+		n := len(rc.ids)
+		rc.mu.Unlock()
+		if n == 1 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d messages", n)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	for _, form := range []string{"after=-1", "after=3601", "after=x", "as=never"} {
+		if w := call(provider, http.MethodPost, payURL, form); w.Code != http.StatusBadRequest {
+			t.Errorf("%s: %d", form, w.Code)
+		}
+	}
+}
+
+func TestSimulatedSendsABrowserBack(t *testing.T) {
+	t.Parallel()
+	rc := &receiver{webhooks: webhooks(t, secret), statuses: []int{200}}
+	provider, payURL := startedAt(t, rc)
+	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, payURL, http.NoBody)
+	r.Header.Set("Accept", "text/html,*/*")
+	w := httptest.NewRecorder()
+	provider.ServeHTTP(w, r)
+	if w.Code != http.StatusSeeOther || w.Header().Get("Location") != "/items/tea" {
+		t.Errorf("%d to %q", w.Code, w.Header().Get("Location"))
+	}
+}
+
 func TestSimulatedRefusesAlteredURL(t *testing.T) {
 	t.Parallel()
 	rc := &receiver{webhooks: webhooks(t, secret), statuses: []int{200}}
@@ -205,7 +275,7 @@ func TestSimulatedRefusesAlteredURL(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for key, value := range map[string]string{"amount_minor": "1", "currency": "USD", "seal": "", "order": "x"} {
+	for key, value := range map[string]string{"amount_minor": "1", "currency": "USD", "seal": "", "order": "x", "back": "https://elsewhere.test/"} {
 		altered, query := *u, u.Query()
 		query.Set(key, value)
 		altered.RawQuery = query.Encode()

@@ -17,6 +17,7 @@ import (
 // (see ServeHTTP) lets whoever opens it decide whether the payment succeeds.
 // It keeps nothing: all it must know later stands, signed, in the pay URL, so
 // the function that starts payments and the page may be different processes.
+// The zero value can give money back, and nothing else.
 type Simulated struct {
 	webhooks *Webhooks
 	payURL   string
@@ -57,7 +58,9 @@ func (s *Simulated) Verify(header http.Header, body []byte) (string, error) {
 
 // Start returns the payment of an order. It is the same payment each time.
 func (s *Simulated) Start(_ context.Context, order seckill.Order) (Started, error) {
-	t := ticket{order: order.ID, amountMinor: order.AmountMinor, currency: order.Currency}
+	t := ticket{
+		order: order.ID, amountMinor: order.AmountMinor, currency: order.Currency, back: "/items/" + order.SKU,
+	}
 	seal, err := s.seal(t)
 	if err != nil {
 		return Started{}, fmt.Errorf("start payment of order %s: %w", order.ID, err)
@@ -66,10 +69,16 @@ func (s *Simulated) Start(_ context.Context, order seckill.Order) (Started, erro
 		"order":        {t.order},
 		"amount_minor": {strconv.FormatInt(t.amountMinor, 10)},
 		"currency":     {t.currency},
+		"back":         {t.back},
 		"seal":         {seal},
 	}
 	id := idOf(order.ID)
 	return Started{ID: id, URL: s.payURL + "/" + id + "?" + query.Encode()}, nil
+}
+
+// Refund gives a payment back: there is no money, so it is done at once.
+func (s *Simulated) Refund(ctx context.Context, _ seckill.Refund) (done bool, err error) {
+	return ctx.Err() == nil, ctx.Err() //nolint:wrapcheck // it is the caller's own
 }
 
 // ticket is what a pay URL says.
@@ -77,12 +86,13 @@ type ticket struct {
 	order       string
 	amountMinor int64
 	currency    string
+	back        string // the path at which the buyer goes on
 }
 
 // seal signs a ticket. The message is dated 1970, so nobody can pass it off
 // as a callback.
 func (s *Simulated) seal(t ticket) (string, error) {
-	body := fmt.Sprintf("%s %d %s", t.order, t.amountMinor, t.currency)
+	body := fmt.Sprintf("%s %d %s %s", t.order, t.amountMinor, t.currency, t.back)
 	header, err := s.webhooks.Sign("seal_"+idOf(t.order), time.Unix(0, 0), []byte(body))
 	if err != nil {
 		return "", err
@@ -94,7 +104,7 @@ func (s *Simulated) seal(t ticket) (string, error) {
 func (s *Simulated) ticketOf(r *http.Request) (t ticket, ok bool) {
 	query := r.URL.Query()
 	amount, err := strconv.ParseInt(query.Get("amount_minor"), 10, 64)
-	t = ticket{order: query.Get("order"), amountMinor: amount, currency: query.Get("currency")}
+	t = ticket{order: query.Get("order"), amountMinor: amount, currency: query.Get("currency"), back: query.Get("back")}
 	if err != nil || !strings.HasSuffix(r.URL.Path, "/"+idOf(t.order)) {
 		return t, false
 	}

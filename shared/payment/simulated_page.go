@@ -1,57 +1,71 @@
 package payment
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"html"
-	"io"
 	"log/slog"
 	"net/http"
+	"strconv"
+	"strings"
 	"time"
-)
-
-const (
-	callbackTimeout = 10 * time.Second
-	// callbackTries is how often a callback is sent before the pay page gives
-	// up; a real provider goes on for days.
-	callbackTries = 5
-	callbackPause = 500 * time.Millisecond
-	// answerMax bounds what is read of the answer to a callback.
-	answerMax = 64 << 10
 )
 
 // payPage takes the order, the amount and the currency. It is no template:
 // html/template keeps the linker from leaving out any method of any package,
 // and makes the function twice as large.
 const payPage = `<!doctype html>
+<html lang="en">
 <meta charset="utf-8"><meta name="viewport" content="width=device-width">
 <title>Pay</title>
-<h1>Simulated payment</h1>
-<p>Order %s: %d (minor units) %s</p>
+<main>
+<h1>Simulated payment · 模拟支付</h1>
+<p>Order %s</p>
+<p><strong>%s %s</strong></p>
 <form method="post">
-<button name="status" value="succeeded">Pay</button>
-<button name="status" value="failed">Fail</button>
+<p><button name="status" value="succeeded">Pay · 支付</button>
+<button name="status" value="failed">Fail · 失败</button></p>
+<fieldset><legend>What the shop is told · 商家收到的通知</legend>
+<p><label for="as">How · 方式</label> <select name="as" id="as">
+<option value="once">once</option>
+<option value="twice">the same message twice</option>
+<option value="double">two payments</option>
+<option value="disordered">a failure after it</option>
+<option value="amount">another amount</option>
+<option value="currency">another currency</option>
+</select></p>
+<p><label for="after">Seconds later · 延迟（秒）</label> <input type="number" name="after" id="after" min="0" max="3600" value="0"></p>
+</fieldset>
 </form>
+</main>
+</html>
 `
+
+// afterMax bounds how late a callback may be sent, in seconds.
+const afterMax = 3600
 
 // ServeHTTP is the pay page, to be mounted at the path of payURL. GET shows
 // it; POST ends the payment (form value "status": succeeded, the default, or
-// failed), sends the callback and answers 200 with
-// {"payment","status","callback_status"}, the last being the status the
-// callback was answered with, or 502 if it was never accepted.
+// failed) and sends callbacks: form value "as" says which ("once", the default,
+// "twice", "double", "disordered", "amount" or "currency"), "after" how many
+// seconds later. It answers a browser with 303 to where the order was made,
+// anyone else 200 with {"payment","status","callback_status"}, the last being
+// the status the last callback was answered with (0 if it is sent later), or
+// 502 if it was never accepted.
 func (s *Simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	t, ok := s.ticketOf(r)
 	if !ok {
 		http.Error(w, "no such payment", http.StatusNotFound)
 		return
 	}
+	w.Header().Set("Cache-Control", "no-store")
 	switch r.Method {
 	case http.MethodGet, http.MethodHead:
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
-		w.Header().Set("Cache-Control", "no-store")
-		_, _ = fmt.Fprintf(w, payPage, html.EscapeString(t.order), t.amountMinor, html.EscapeString(t.currency))
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'")
+		w.Header().Set("Referrer-Policy", "no-referrer")
+		_, _ = fmt.Fprintf(w, payPage, html.EscapeString(t.order), major(t.amountMinor), html.EscapeString(t.currency))
 	case http.MethodPost:
 		s.end(w, r, t)
 	default:
@@ -60,79 +74,61 @@ func (s *Simulated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// major writes minor units with two decimals, which is good enough for play.
+func major(minor int64) string { return fmt.Sprintf("%d.%02d", minor/100, minor%100) }
+
 func (s *Simulated) end(w http.ResponseWriter, r *http.Request, t ticket) {
-	status := Succeeded
 	r.Body = http.MaxBytesReader(w, r.Body, 4<<10)
+	status := Succeeded
 	if value := r.PostFormValue("status"); value != "" {
 		status = Status(value)
 	}
-	c := Callback{
-		Order: t.order, Payment: idOf(t.order), AmountMinor: t.amountMinor, Currency: t.currency, Status: status,
+	messages, err := messagesOf(t, status, r.PostFormValue("as"))
+	after := 0
+	if value := r.PostFormValue("after"); err == nil && value != "" {
+		if after, err = strconv.Atoi(value); err == nil && (after < 0 || after > afterMax) {
+			err = fmt.Errorf("after: must be 0 to %d", afterMax)
+		}
 	}
-	if err := c.Validate(); err != nil {
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
-	answered, err := s.send(r.Context(), c)
-	code := http.StatusOK
-	if err != nil || answered >= http.StatusInternalServerError {
-		code = http.StatusBadGateway
-		slog.WarnContext(r.Context(), "payment callback not accepted", "order", c.Order, "status", answered, "err", err)
+	if after > 0 {
+		s.sendLater(context.WithoutCancel(r.Context()), messages, time.Duration(after)*time.Second)
+		s.answer(w, r, t, outcome{payment: idOf(t.order), status: status, code: http.StatusOK})
+		return
+	}
+	answered, code := 0, http.StatusOK
+	for _, m := range messages {
+		if answered, err = s.send(r.Context(), m); err != nil || answered >= http.StatusInternalServerError {
+			code = http.StatusBadGateway
+			slog.WarnContext(r.Context(), "payment callback not accepted", "order", m.Order, "status", answered, "err", err)
+		}
+	}
+	s.answer(w, r, t, outcome{payment: idOf(t.order), status: status, answered: answered, code: code})
+}
+
+// outcome is what the page tells of an ended payment.
+type outcome struct {
+	payment  string
+	status   Status
+	answered int
+	code     int
+}
+
+// answer sends a browser back to the shop, also when the shop could not be
+// told: the buyer sees there that his order is not paid yet.
+func (s *Simulated) answer(w http.ResponseWriter, r *http.Request, t ticket, o outcome) {
+	if strings.Contains(r.Header.Get("Accept"), "text/html") {
+		http.Redirect(w, r, t.back, http.StatusSeeOther)
+		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(code)
+	w.WriteHeader(o.code)
 	_ = json.NewEncoder(w).Encode(struct {
 		Payment        string `json:"payment"`
 		Status         Status `json:"status"`
 		CallbackStatus int    `json:"callback_status"`
-	}{c.Payment, c.Status, answered})
-}
-
-// send signs a callback and sends it to the callback URL, again and again
-// (5 times, half a second apart) while the receiver cannot take it, and
-// returns the last HTTP status. A payment that ends the same way is the same
-// message.
-func (s *Simulated) send(ctx context.Context, c Callback) (int, error) {
-	body, err := json.Marshal(c)
-	if err != nil {
-		return 0, fmt.Errorf("send callback of order %s: %w", c.Order, err)
-	}
-	var status int
-	for try := 1; ; try++ {
-		status, err = s.post(ctx, "msg_"+c.Payment+"_"+string(c.Status), body)
-		if err == nil && status < http.StatusInternalServerError && status != http.StatusTooManyRequests || try == callbackTries {
-			break
-		}
-		pause := time.NewTimer(callbackPause)
-		select {
-		case <-pause.C:
-		case <-ctx.Done():
-			pause.Stop()
-			return status, fmt.Errorf("send callback of order %s: %w", c.Order, context.Cause(ctx))
-		}
-	}
-	if err != nil {
-		return 0, fmt.Errorf("send callback of order %s: %w", c.Order, err)
-	}
-	return status, nil
-}
-
-func (s *Simulated) post(ctx context.Context, id string, body []byte) (int, error) {
-	header, err := s.webhooks.Sign(id, s.now(), body)
-	if err != nil {
-		return 0, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, s.callback, bytes.NewReader(body))
-	if err != nil {
-		return 0, fmt.Errorf("build callback: %w", err)
-	}
-	request.Header = header
-	request.Header.Set("Content-Type", "application/json")
-	response, err := s.client.Do(request)
-	if err != nil {
-		return 0, fmt.Errorf("post callback: %w", err)
-	}
-	defer response.Body.Close() //nolint:errcheck // nothing to do about it
-	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, answerMax))
-	return response.StatusCode, nil
+	}{o.payment, o.status, o.answered})
 }

@@ -82,6 +82,14 @@ func (o Order) At(now time.Time) Order {
 	return o
 }
 
+// OrderState is what a watched order is at one instant: what its buyer may see
+// changes only with it.
+type OrderState struct {
+	Status      OrderStatus
+	RefundsDue  int64
+	RefundsDone int64
+}
+
 // Return names the units that the order gives back.
 func (o Order) Return() Return {
 	return Return{Claim: o.ID, Buyer: o.Buyer, Quantity: o.Quantity}

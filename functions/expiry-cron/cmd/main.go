@@ -14,6 +14,7 @@ import (
 	"seckill/shared/config"
 	"seckill/shared/mysqlstore"
 	"seckill/shared/natsqueue"
+	"seckill/shared/payment"
 	"seckill/shared/redisstore"
 	"seckill/shared/serve"
 )
@@ -60,7 +61,8 @@ func run(ctx context.Context) error {
 		return err
 	}
 	defer queue.Close() //nolint:errcheck // the process ends
-	return serve.Run(ctx, c.Serve, expirycron.New(c.Function, mysql, redis, queue, time.Now),
+	cron := expirycron.New(c.Function, mysql, redis, queue, time.Now).RefundBy(&payment.Simulated{})
+	return serve.Run(ctx, c.Serve, cron,
 		serve.Check{Name: "mysql", Ping: mysql.Ping},
 		serve.Check{Name: "redis", Ping: redis.Ping},
 		serve.Check{Name: "nats", Ping: queue.Ping})
