@@ -2,6 +2,8 @@ package itemdetail
 
 import (
 	"errors"
+	"net/url"
+	"strings"
 	"time"
 )
 
@@ -14,6 +16,9 @@ type Config struct {
 	// SharedTimeout bounds one call of Redis; a page without live stock is
 	// better than one that waits.
 	SharedTimeout time.Duration `envconfig:"SHARED_TIMEOUT" default:"200ms"`
+	// SignInURL is where the page sends a buyer who is not signed in, a path of
+	// this origin or an absolute URL; it is given ?back= with the page's path.
+	SignInURL string `envconfig:"SIGN_IN_URL"`
 }
 
 // Validate refuses what cannot work.
@@ -26,6 +31,9 @@ func (c Config) Validate() error {
 	}
 	if c.SharedTimeout < 10*time.Millisecond || c.SharedTimeout > time.Second {
 		return errors.New("SHARED_TIMEOUT: must be 10ms to 1s")
+	}
+	if u, err := url.Parse(c.SignInURL); err != nil || c.SignInURL != "" && u.Scheme != "https" && u.Scheme != "http" && !strings.HasPrefix(c.SignInURL, "/") {
+		return errors.New("SIGN_IN_URL: must be a path or an http URL")
 	}
 	return nil
 }

@@ -38,11 +38,13 @@ type Shared interface {
 	Stocks(ctx context.Context, sales []string) (map[string]int64, error)
 }
 
-// Handler answers GET and HEAD of /items and /items/{sku}. It is safe for
-// concurrent use.
+// Handler answers GET and HEAD of /items and /items/{sku}: pages for browsers,
+// documents for everyone else. It is safe for concurrent use.
 type Handler struct {
 	cache  *cache
 	stocks *stockReader
+	web    web
+	now    func() time.Time
 }
 
 // New returns a Handler that tells the time by now.
@@ -66,7 +68,7 @@ func New(config Config, source Source, shared Shared, now func() time.Time) (*Ha
 		return nil, err
 	}
 	stocks := &stockReader{shared: shared, gate: sharedGate, timeout: config.SharedTimeout, now: now}
-	return &Handler{cache: cache, stocks: stocks}, nil
+	return &Handler{cache: cache, stocks: stocks, web: web{signIn: config.SignInURL}, now: now}, nil
 }
 
 // newMemory returns a bounded memory of SKUs and instants.
@@ -90,11 +92,6 @@ func (h *Handler) Changed(kind seckill.EventType, id string, version int64) {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	key, ok := keyOf(r.URL.Path)
-	if !ok {
-		problem.Write(w, problem.Of(seckill.ErrNotFound))
-		return
-	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
 		problem.Write(w, problem.Problem{
@@ -102,14 +99,25 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		})
 		return
 	}
+	key, ok := keyOf(r.URL.Path)
+	if !ok {
+		if !h.serveStatic(w, r) {
+			h.fail(w, r, seckill.ErrNotFound)
+		}
+		return
+	}
 	e, now, err := h.cache.get(r.Context(), key)
 	if err != nil {
-		fail(w, err)
+		h.fail(w, r, err)
 		return
 	}
 	p, err := h.stocks.page(r.Context(), e.document, now)
 	if err != nil {
-		fail(w, err)
+		h.fail(w, r, err)
+		return
+	}
+	if wantsPage(r) {
+		h.servePage(w, r, e.document, p)
 		return
 	}
 	serve(w, r, p, age(now, e, p))
@@ -125,7 +133,11 @@ func keyOf(path string) (key string, ok bool) {
 	return sku, ok && seckill.ValidSlug(sku)
 }
 
-func fail(w http.ResponseWriter, err error) {
+func (h *Handler) fail(w http.ResponseWriter, r *http.Request, err error) {
+	if wantsPage(r) {
+		h.failPage(w, r, err)
+		return
+	}
 	if errors.Is(err, errTooManyUnknown) {
 		problem.Write(w, problem.Problem{
 			Status: http.StatusTooManyRequests, Code: "rate", Detail: errTooManyUnknown.Error(), RetryAfter: time.Second,
@@ -139,6 +151,7 @@ func fail(w http.ResponseWriter, err error) {
 var (
 	jsonType     = []string{"application/json"}
 	cacheControl = []string{"public, max-age=1"}
+	varyAccept   = []string{"Accept"}
 	ageOne       = []string{"1"}
 )
 
@@ -157,7 +170,7 @@ func age(now time.Time, e entry, p *page) int64 {
 // the path of every request that hits.
 func serve(w http.ResponseWriter, r *http.Request, p *page, age int64) {
 	header := w.Header()
-	header["Cache-Control"] = cacheControl
+	header["Cache-Control"], header["Vary"] = cacheControl, varyAccept
 	header["Etag"] = p.etag
 	switch {
 	case age == 1:

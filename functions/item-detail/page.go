@@ -27,6 +27,9 @@ type page struct {
 	// changes its state.
 	dueAt   time.Time
 	turnsAt time.Time
+	// html is what persons read, shownAt the instant it is for.
+	html    *pages
+	shownAt time.Time
 }
 
 type itemJSON struct {
@@ -69,13 +72,13 @@ func (d *document) render(old *page, stocks map[string]int64, readAt, now time.T
 	if err != nil {
 		return nil, fmt.Errorf("render: %w", err)
 	}
-	p := &page{stocks: stocks, readAt: readAt, dueAt: readAt.Add(stockFresh), turnsAt: d.turnsAt(now)}
+	p := &page{stocks: stocks, readAt: readAt, dueAt: readAt.Add(stockFresh), turnsAt: d.turnsAt(now), shownAt: now}
 	if old != nil && bytes.Equal(old.body, body) {
-		p.body, p.etag, p.length = old.body, old.etag, old.length
+		p.body, p.etag, p.length, p.html = old.body, old.etag, old.length, old.html
 		return p, nil
 	}
 	sum := sha256.Sum256(body)
-	p.body = body
+	p.body, p.html = body, &pages{}
 	p.etag = []string{`"` + hex.EncodeToString(sum[:16]) + `"`}
 	p.length = []string{strconv.Itoa(len(body))}
 	return p, nil

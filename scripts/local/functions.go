@@ -105,6 +105,8 @@ func mount(ctx context.Context, p *parts, base string) (*gateway, error) {
 	}
 	g.own.Handle("/pay/", provider)
 	g.own.HandleFunc("GET /dev/token", token(s.Identity.HMACSecret))
+	g.own.HandleFunc("GET "+signInPath, signIn(s.Identity.HMACSecret))
+	g.own.HandleFunc("POST "+signInPath, signIn(s.Identity.HMACSecret))
 	g.own.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) { problem.Write(w, problem.Of(seckill.ErrNotFound)) })
 	return g, nil
 }

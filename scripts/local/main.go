@@ -73,7 +73,7 @@ func run(ctx context.Context, o options) error {
 	if err := p.prepare(ctx, o); err != nil {
 		return err
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Handler: withToken(mux), ReadHeaderTimeout: 5 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	background := p.background(ctx, base)
@@ -96,7 +96,7 @@ func run(ctx context.Context, o options) error {
 // same data.
 func announce(base string, p *parts, o options) {
 	fmt.Printf("flash sale on %s\n\n", base)
-	fmt.Printf("  the sale      %s/items/demo (%d units, opens in %s)\n", base, o.stock, o.opensIn)
+	fmt.Printf("  the sale      %s/items/demo (%d units, opens in %s): open it in a browser\n", base, o.stock, o.opensIn)
 	fmt.Printf("  a token       curl '%s/dev/token?buyer=u1'\n", base)
 	fmt.Printf("  a claim       curl -H \"Authorization: Bearer $(curl -s '%s/dev/token?buyer=u1')\" --json '{\"quantity\":1}' %s/sales/demo/claims\n\n", base, base)
 	for _, name := range p.embedded {

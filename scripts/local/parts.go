@@ -21,6 +21,7 @@ func setDefaults(base string) error {
 	for name, value := range map[string]string{
 		"PAYMENT_URL": base + "/pay",
 		"TARGET_URL":  base + "/function/order-consumer",
+		"SIGN_IN_URL": signInPath,
 		"LOG_LEVEL":   "warn",
 	} {
 		if err := setIfEmpty(name, value); err != nil {
