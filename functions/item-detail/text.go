@@ -1,6 +1,7 @@
 package itemdetail
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +42,7 @@ var texts = [languages]map[string]string{english: {
 	"say.paid":                   "Paid. Thank you, it is yours.",
 	"say.cancelling":             "Cancelling…",
 	"say.cancelled":              "The order is cancelled. Nothing was charged.",
-	"say.expired":                "The time to pay is over, so the unit went back on sale. Nothing was charged.",
+	"say.expired":                "The time to pay is over, so the unit went back on sale. Should money of yours still come, it goes back to you.",
 	"say.refunding":              "The order is cancelled. Your money is on its way back: {amount}.",
 	"say.refunded":               "Your money is back: {amount}.",
 	"say.late_due":               "Your payment came when this order could not be paid any more. It is on its way back: {amount}.",
@@ -94,7 +95,7 @@ var texts = [languages]map[string]string{english: {
 	"say.paid":                   "支付成功，谢谢，商品是您的了。",
 	"say.cancelling":             "正在取消…",
 	"say.cancelled":              "订单已取消，没有扣款。",
-	"say.expired":                "支付时间已过，商品已重新上架，没有扣款。",
+	"say.expired":                "支付时间已过，商品已重新上架。如果您的付款之后到达，将会退还给您。",
 	"say.refunding":              "订单已取消，退款正在处理：{amount}。",
 	"say.refunded":               "退款已完成：{amount}。",
 	"say.late_due":               "您的付款到达时，该订单已不能支付。退款正在处理：{amount}。",
@@ -127,18 +128,14 @@ var texts = [languages]map[string]string{english: {
 	"say.unknown":                "未知",
 }}
 
-// saying is one of the script's texts.
-type saying struct{ Name, Text string }
-
 // sayings are the script's texts in each language.
-var sayings = func() (all [languages][]saying) {
+var sayings = func() (all [languages][]values) {
 	for lang, words := range texts {
-		for name, text := range words {
-			if name, ok := strings.CutPrefix(name, "say."); ok {
-				all[lang] = append(all[lang], saying{name, text})
+		for _, key := range slices.Sorted(maps.Keys(words)) {
+			if name, ok := strings.CutPrefix(key, "say."); ok {
+				all[lang] = append(all[lang], plain("name", name, "text", words[key]))
 			}
 		}
-		slices.SortFunc(all[lang], func(a, b saying) int { return strings.Compare(a.Name, b.Name) })
 	}
 	return all
 }()

@@ -261,13 +261,17 @@
     else if (back && !["refunding", "refunded"].includes(o.status)) show(o.status, due ? "late_due" : "late_done", back);
     else if (!["paying", "cancelling"].includes(step) || o.status !== "unpaid") show(o.status, o.status, back || {});
     tick();
-    return (o.status === "refunded" || again.includes(o.status) && !back) && !due;
+    // Money may yet come from who went to pay.
+    return o.status === "refunded" || again.includes(o.status) && !due && (back || !recall().paying);
   };
 
   const pay = async () => {
     show("paying");
     const told = await ask(`/orders/${order.id}/payment`, { method: "POST" }, () => say("retrying"));
-    if (told?.status === 200 && told.body.pay_url) return location.assign(told.body.pay_url);
+    if (told?.status === 200 && told.body.pay_url) {
+      remember({ ...recall(), paying: true });
+      return location.assign(told.body.pay_url);
+    }
     step = "";
     load(order.id);
   };
