@@ -30,6 +30,10 @@ type Config struct {
 	// DrainTimeout is how long posts in flight may take when the bridge ends;
 	// then their events are given back.
 	DrainTimeout time.Duration `envconfig:"DRAIN_TIMEOUT" default:"20s"`
+	// NotifyURL is told of each event of an order, one a post, signed with
+	// NotifySecret by Standard Webhooks; empty tells nobody.
+	NotifyURL    string `envconfig:"NOTIFY_URL"`
+	NotifySecret string `envconfig:"NOTIFY_SECRET" secret:"true"`
 	// AckWait is the consumer's, which the queue reads from the same variable.
 	AckWait time.Duration `envconfig:"NATS_ACK_WAIT" default:"30s"`
 }
@@ -46,6 +50,10 @@ func (c Config) Validate() error {
 		return fmt.Errorf("CRON_URL: %q is not an http or https URL", c.CronURL)
 	case c.CronURL != "" && (c.TickEvery < 100*time.Millisecond || c.TickEvery > time.Minute):
 		return errors.New("TICK_EVERY: must be 100ms to 1m")
+	case c.NotifyURL != "" && !isHTTP(c.NotifyURL):
+		return fmt.Errorf("NOTIFY_URL: %q is not an http or https URL", c.NotifyURL)
+	case c.NotifyURL != "" && c.NotifySecret == "":
+		return errors.New("NOTIFY_SECRET: must be set with NOTIFY_URL")
 	case c.BatchMax < 1 || c.BatchMax > 1000:
 		return errors.New("BATCH_MAX: must be 1 to 1000")
 	case c.PostsInFlight < 1 || c.PostsInFlight > 256:

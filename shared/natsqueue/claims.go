@@ -63,22 +63,23 @@ func (q *Queue) Waiting(ctx context.Context) (n uint64, oldest time.Time, err er
 	return n, state.FirstTime, nil
 }
 
-// Subscription takes messages from stream CLAIMS. It may be used from many
+// Subscription takes the messages of one consumer. It may be used from many
 // goroutines.
 type Subscription struct {
 	q        *Queue
+	find     func(context.Context) (jetstream.Consumer, error)
 	consumer atomic.Pointer[jetstream.Consumer] // nil until it was found; it goes by name
 }
 
 // Claims subscribes to stream CLAIMS; it asks the broker nothing yet.
-func (q *Queue) Claims() *Subscription { return &Subscription{q: q} }
+func (q *Queue) Claims() *Subscription { return &Subscription{q: q, find: q.consumer} }
 
 // Fetch returns at most sizeMax messages, each of one or more claims: at once
 // those that are there, else the first that comes within wait, else none. It
-// waits that long even if ctx ends meanwhile: a message that is already on its way to us would otherwise be
-// hidden from everybody for Config.AckWait. Every delivery must be answered. A
-// missing stream or consumer is created; an error is worth a pause and another
-// try.
+// waits that long even if ctx ends meanwhile: a message that is already on its
+// way to us would otherwise be hidden from everybody for Config.AckWait. Every
+// delivery must be answered. A missing stream or consumer is created; an error
+// is worth a pause and another try.
 func (s *Subscription) Fetch(ctx context.Context, sizeMax int, wait time.Duration) ([]Delivery, error) {
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("fetch claims: %w", ctx.Err())
@@ -88,6 +89,7 @@ func (s *Subscription) Fetch(ctx context.Context, sizeMax int, wait time.Duratio
 		return found, nil
 	}
 	if vanished(err) {
+		s.consumer.Store(nil)
 		if healErr := s.q.heal(ctx); healErr != nil {
 			err = errors.Join(err, healErr)
 		}
@@ -116,7 +118,7 @@ func (s *Subscription) lookUp(ctx context.Context) (jetstream.Consumer, error) {
 	if known := s.consumer.Load(); known != nil {
 		return *known, nil
 	}
-	consumer, err := s.q.consumer(ctx)
+	consumer, err := s.find(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -52,6 +52,10 @@ func run(ctx context.Context) error {
 	if err := queue.OnChanged(ctx, func(seckill.EventType, string, int64) { ticker.Wake() }); err != nil {
 		return err
 	}
+	told, err := natsbridge.Notify(ctx, c.Function, queue.Orders())
+	if err != nil {
+		return err
+	}
 	bridge, moved := natsbridge.New(c.Function, ticker.Watch(queue.Claims())), make(chan struct{})
 	go func() {
 		defer close(moved)
@@ -61,5 +65,6 @@ func run(ctx context.Context) error {
 	err = serve.Run(ctx, c.Serve, http.NotFoundHandler(), serve.Check{Name: "nats", Ping: queue.Ping})
 	stop()
 	<-moved
+	<-told
 	return err
 }
