@@ -14,10 +14,11 @@ var pageNow = time.Date(2026, 11, 11, 0, 0, 0, 0, time.UTC)
 
 // saleAt is a sale that is open from one instant to another, as minutes from
 // pageNow.
-func saleAt(id string, from, to time.Duration) seckill.Sale {
+func saleAt(id string, from, to int) seckill.Sale {
+	at := func(minutes int) time.Time { return pageNow.Add(time.Duration(minutes) * time.Minute) }
 	return seckill.Sale{
 		ID: id, SKU: "tea", PriceMinor: 9900, Currency: "CNY", Units: 100, Limit: 1,
-		OpensAt: pageNow.Add(from * time.Minute), ClosesAt: pageNow.Add(to * time.Minute), PayWindow: time.Minute,
+		OpensAt: at(from), ClosesAt: at(to), PayWindow: time.Minute,
 	}
 }
 
@@ -136,8 +137,16 @@ func TestLanguageOf(t *testing.T) {
 		query, accept string
 		want          int
 	}{
-		{"", "", english}, {"", "zh-CN,zh;q=0.9,en;q=0.8", chinese}, {"", "en-GB,zh;q=0.5", english}, {"", "fr,zh-TW;q=0.3", chinese},
-		{"", "de", english}, {"zh", "en", chinese}, {"en", "zh", english}, {"xx", "zh", chinese}, {"", "zh;q=0,en;q=0.1", english}, {"", ";;q=,zh;q=x", english},
+		{"", "", english},
+		{"", "zh-CN,zh;q=0.9,en;q=0.8", chinese},
+		{"", "en-GB,zh;q=0.5", english},
+		{"", "fr,zh-TW;q=0.3", chinese},
+		{"", "de", english},
+		{"zh", "en", chinese},
+		{"en", "zh", english},
+		{"xx", "zh", chinese},
+		{"", "zh;q=0,en;q=0.1", english},
+		{"", ";;q=,zh;q=x", english},
 	} {
 		if got := languageOf(c.query, []string{c.accept}); got != c.want {
 			t.Errorf("%q %q: %s", c.query, c.accept, langNames[got])
