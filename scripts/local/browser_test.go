@@ -18,6 +18,8 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
+
+	"seckill/shared/testenv"
 )
 
 // browserOf starts a browser for a test; without one the test is skipped, or
@@ -198,6 +200,22 @@ func (v *visitor) reaches(step, says string) {
 		}
 		v.do(chromedp.TextContent("#say", &text, chromedp.ByQuery))
 	}
+}
+
+// comesBackTo waits until a page that the browser kept is at a step. The
+// driver does not see such a page's elements, only what its scripts see.
+func (v *visitor) comesBackTo(step string) {
+	v.t.Helper()
+	testenv.Eventually(v.t, actMax, func() error {
+		ctx, cancel := context.WithTimeout(v.ctx, 5*time.Second)
+		defer cancel()
+		at := ""
+		err := chromedp.Run(ctx, chromedp.Evaluate(`document.getElementById("sale")?.dataset.step ?? ""`, &at))
+		if err == nil && at != step {
+			err = fmt.Errorf("at %q, want %q", at, step)
+		}
+		return err
+	})
 }
 
 func (v *visitor) click(id string) {

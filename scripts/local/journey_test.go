@@ -171,7 +171,9 @@ func (s *shopWindow) reloads() {
 	v.reload()
 	v.reaches("unpaid", "The order is yours")
 	v.click("pay")
-	v.do(chromedp.WaitVisible("#as", chromedp.ByQuery), chromedp.Evaluate(`history.back()`, nil), chromedp.WaitVisible("#sale", chromedp.ByQuery))
+	v.do(chromedp.WaitVisible("#as", chromedp.ByQuery), chromedp.Evaluate(`history.back()`, nil))
+	v.comesBackTo("unpaid")
+	v.reload()
 	v.reaches("unpaid", "The order is yours")
 	v.do(chromedp.Evaluate(`localStorage.clear()`, nil), chromedp.Reload(), chromedp.WaitVisible("#sale", chromedp.ByQuery))
 	v.reaches("ready", "The sale is open") // the browser forgot; the shop did not
