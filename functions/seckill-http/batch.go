@@ -42,6 +42,7 @@ type attempt struct {
 var (
 	errQueueFull = fmt.Errorf("too many claims are waiting: %w", seckill.ErrUnavailable)
 	errTooLate   = fmt.Errorf("the claim waited too long: %w", seckill.ErrUnavailable)
+	errOlder     = fmt.Errorf("redis came back with older data: %w", seckill.ErrUnavailable)
 )
 
 func newBatches(config Config, reservations Reservations, publisher Publisher) *batches {
@@ -128,24 +129,35 @@ func (b *batches) decide(sale string, batch []*attempt) {
 	if err == nil && len(decisions) != len(batch) {
 		err = errors.Join(seckill.ErrUnavailable, fmt.Errorf("sale %s: %d decisions for %d claims", sale, len(decisions), len(batch)))
 	}
+	if err != nil {
+		for _, a := range batch {
+			a.err = err
+			close(a.done)
+		}
+		return
+	}
+	b.refusals.learn(sale, decisions)
+	b.answer(sale, batch, decisions)
+}
+
+// answer tells attempts their decisions; those that were accepted are told when
+// they are published.
+func (b *batches) answer(sale string, batch []*attempt, decisions []seckill.Decision) {
+	last := decisions[len(decisions)-1]
+	older := last.Epoch > 0 && b.refusals.older(sale, last.Epoch, last.Seq)
 	var accepted []*attempt
 	now := time.Now()
 	for i, a := range batch {
-		if err != nil {
-			a.err = err
-			close(a.done)
-			continue
-		}
 		a.decision = decisions[i]
-		if a.decision.Accepted != nil {
+		switch {
+		case a.decision.Accepted != nil:
 			a.decided = now
 			accepted = append(accepted, a)
 			continue
+		case older && a.decision.Claim.ID == "":
+			a.err = errOlder
 		}
 		close(a.done)
-	}
-	if err == nil {
-		b.refusals.learn(sale, decisions)
 	}
 	if len(accepted) > 0 {
 		b.send(sale, accepted)

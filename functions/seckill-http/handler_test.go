@@ -505,6 +505,37 @@ func TestSoldOutForgetsNoKey(t *testing.T) {
 	})
 }
 
+// A Redis that knows of fewer claims than before has forgotten some: what it
+// refuses is unknown until the sale is built again.
+func TestOlderRedisRefusesNobody(t *testing.T) {
+	t.Parallel()
+	redis := &fakeRedis{}
+	h := seckillhttp.New(testConfig(), redis, &fakeBroker{}, fakeBuyers{})
+	for i, step := range []struct {
+		epoch, seq int64
+		outcome    seckill.Outcome
+		code       int
+	}{
+		{1, 5, seckill.OutcomeSoldOut, http.StatusConflict},
+		{1, 4, seckill.OutcomeSoldOut, http.StatusServiceUnavailable},
+		{1, 4, seckill.OutcomeRate, http.StatusServiceUnavailable},
+		{1, 4, seckill.OutcomeHeld, http.StatusOK},
+		{1, 5, seckill.OutcomeSoldOut, http.StatusConflict},
+		{2, 0, seckill.OutcomeSoldOut, http.StatusConflict},
+		{0, 0, seckill.OutcomeFenced, http.StatusServiceUnavailable},
+		{2, 0, seckill.OutcomeSoldOut, http.StatusConflict},
+	} {
+		d := seckill.Decision{Outcome: step.outcome, Epoch: step.epoch, Seq: step.seq, Stock: 1}
+		if step.outcome == seckill.OutcomeHeld {
+			d.Claim = seckill.Claim{ID: "c", Sale: "s1", Status: seckill.ClaimOrdered}
+		}
+		redis.claim = decideAll(d)
+		if code := call(h, http.MethodPost, claimsPath, fmt.Sprint("b", i), `{"quantity":1}`).Code; code != step.code {
+			t.Errorf("step %d is answered %d, want %d", i, code, step.code)
+		}
+	}
+}
+
 func TestOwnClaimOnly(t *testing.T) {
 	t.Parallel()
 	c := seckill.Claim{ID: "01890000-0000-7000-8000-000000000001", Sale: "s1", Buyer: "b1", Quantity: 1, Status: seckill.ClaimReserved}

@@ -35,7 +35,11 @@ type refusals struct {
 
 	mu    sync.RWMutex
 	sales map[string]*memory
+	marks map[string]mark
 }
+
+// mark is the last claim of a sale that was seen here.
+type mark struct{ epoch, seq int64 }
 
 // memory is what is known of one sale.
 type memory struct {
@@ -55,7 +59,7 @@ type standing struct {
 }
 
 func newRefusals(config Config, reservations Reservations) *refusals {
-	return &refusals{config: config, reservations: reservations, sales: make(map[string]*memory)}
+	return &refusals{config: config, reservations: reservations, sales: make(map[string]*memory), marks: make(map[string]mark)}
 }
 
 // now returns the decision that stands for everyone without a claim.
@@ -68,6 +72,26 @@ func (s *refusals) now(sale string, request seckill.ClaimRequest) (seckill.Decis
 	}
 	_, claimed := m.claimants[request.Buyer]
 	return m.standing.decision, !claimed
+}
+
+// older reports whether Redis knows of fewer claims in the sale's epoch than it
+// did before: it came back with older data, and what it refuses now it may have
+// accepted before. That lasts until the sale is built again.
+func (s *refusals) older(sale string, epoch, seq int64) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	m, known := s.marks[sale]
+	if known && m.epoch == epoch && m.seq > seq {
+		return true
+	}
+	if !known && len(s.marks) >= salesMax {
+		for any := range s.marks {
+			delete(s.marks, any)
+			break
+		}
+	}
+	s.marks[sale] = mark{epoch, seq}
+	return false
 }
 
 // stand has a decision stand until an instant.
