@@ -129,11 +129,12 @@ type program struct {
 	url  string
 }
 
-// env is what every function is told.
+// env is what every function is told, and what it is measured against: one core
+// each, as their containers have.
 func (s *stage) env() []string {
 	return []string{
 		"REDIS_ADDRS=" + s.redis.Addr, "MYSQL_DSN=" + s.mysql.DSN, "NATS_URL=" + s.nats.URL,
-		"AUTH_HMAC_SECRET=" + s.secret, "PAYMENT_WEBHOOK_SECRET=" + s.secret, "LOG_LEVEL=warn",
+		"AUTH_HMAC_SECRET=" + s.secret, "PAYMENT_WEBHOOK_SECRET=" + s.secret, "LOG_LEVEL=warn", "GOMAXPROCS=1",
 	}
 }
 

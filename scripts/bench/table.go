@@ -38,7 +38,7 @@ func (s *stage) facts(ctx context.Context) string {
 	version := func(name string, p *servers.Process) string {
 		return name + " " + firstVersion(ctx, p.Path)
 	}
-	return fmt.Sprintf("%s, %d cores shared by the load generator, the functions and all services (%s). "+
+	return fmt.Sprintf("%s, %d cores shared by the load generator, the functions (GOMAXPROCS=1 each, the bare handler too) and all services (%s). "+
 		"Sides alternate, %d rounds of %s each after one to warm up; medians. "+
 		"HTTP: closed model, %d connections, every buyer once with a token of his own. "+
 		"%s: append-only file, fsync every second. "+
