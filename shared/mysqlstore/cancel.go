@@ -165,5 +165,15 @@ func writeCancelled(ctx context.Context, tx *sql.Tx, claim seckill.AcceptedClaim
 		return seckill.Order{}, seckill.OutboxRow{}, err
 	}
 	row, err := addOutbox(ctx, tx, []orderRow{o}, at)
+	if err != nil {
+		return seckill.Order{}, seckill.OutboxRow{}, err
+	}
+	// It counts among the claims that Redis must know of, as if its event had
+	// come: else Redis could forget another one unnoticed. Nothing is taken, so
+	// only a sale that nobody knows has no row for it.
+	err = takeUnits(ctx, tx, claim.Sale, 0, seen{seq: claim.Seq, epoch: claim.Epoch, placed: 1})
+	if errors.Is(err, errShort) {
+		err = nil
+	}
 	return o.Order, row, err
 }

@@ -300,6 +300,26 @@ func TestRedisCameBackOlderAndWasOvertaken(t *testing.T) {
 	}
 }
 
+// A claim that was cancelled before its order was written counts like any
+// other: it makes no room for Redis to forget one unnoticed.
+func TestCancelledClaimHidesNoLoss(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 20, 1)
+	s.wantBring(rebuild.Built)
+	early, _ := s.claim("early")
+	s.settle(s.place(early))
+	cancelled, _ := s.claim("cancelled")
+	order, _, err := s.mysql.CancelUnwritten(t.Context(), cancelled[0])
+	must(t, err)
+	_, err = s.redis.Restock(t.Context(), s.id, []seckill.Return{order.Return()})
+	must(t, err)
+	old := s.dump()
+	lost, _ := s.claim("lost")
+	s.settle(s.place(lost))
+	s.restore(old)
+	s.wantBring(rebuild.Draining)
+}
+
 // Who looked before another build ended does not fence what was built.
 func TestALateLookDoesNotFenceANewBuild(t *testing.T) {
 	t.Parallel()
