@@ -81,13 +81,14 @@ func retryAfter(header string) time.Duration {
 // apply notes one event's result. What is said of another event says nothing
 // of this one.
 func (b *Bridge) apply(ctx context.Context, it item, result seckill.EventResult) {
+	if result.ID != it.event {
+		slog.Warn("a result is of another event", "event", it.event, "result", result.ID)
+		result.Verdict = seckill.VerdictRetry
+	}
 	switch result.Verdict {
 	case seckill.VerdictApplied, seckill.VerdictDuplicate, seckill.VerdictRejected, seckill.VerdictIgnored:
-		if result.ID == it.event {
-			b.done(ctx, it)
-			return
-		}
-		slog.Warn("a result is of another event", "event", it.event, "result", result.ID)
+		b.done(ctx, it)
+		return
 	case seckill.VerdictPoison:
 		b.condemn(ctx, it, result.Reason)
 		return

@@ -135,6 +135,23 @@ func TestEachVerdictDecidesItsEvent(t *testing.T) {
 	}
 }
 
+// What is said of another event decides nothing, however bad it is: parking the
+// wrong event would take a good claim out of the flow.
+func TestResultOfAnotherEventParksNothing(t *testing.T) {
+	t.Parallel()
+	to := newTarget(t, func(w http.ResponseWriter, _ *http.Request, _ []events.Event) {
+		_, _ = io.WriteString(w, `{"results":[{"id":"e1","verdict":"poison"},{"id":"e1","verdict":"applied"}]}`)
+	})
+	all := messages(2)
+	all[0].delivered, all[1].delivered = 3, 3
+	run(t, config(to.URL), all)
+	for i, want := range []string{"nak", "ack"} {
+		if answer, _, _, _ := all[i].result(); answer != want {
+			t.Errorf("%s is answered %q, want %q", all[i].id, answer, want)
+		}
+	}
+}
+
 // A batch refused as a whole is cut until the bad events are alone; the good
 // ones are delivered in the same go.
 func TestRefusedBatchIsCutToItsBadEvents(t *testing.T) {
