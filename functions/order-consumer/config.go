@@ -15,7 +15,7 @@ type Config struct {
 	// BatchMax bounds the claims of one transaction.
 	BatchMax int `envconfig:"ORDER_BATCH_MAX" default:"512"`
 	// QueueMax bounds the claims that wait for their transaction; more are
-	// answered 503 at once.
+	// answered 503 at once, unless they came in one request and nobody waits.
 	QueueMax int `envconfig:"ORDER_QUEUE_MAX" default:"20000"`
 	// Writers is how many transactions run at the same time.
 	Writers int `envconfig:"ORDER_WRITERS" default:"2"`

@@ -64,10 +64,12 @@ func all(n int, o outcome) []outcome {
 	return out
 }
 
+// join lets a delivery wait unless too many claims do. One that is larger than
+// the queue alone may wait when nobody else does: it cannot come any smaller.
 func (q *queue) join(d *delivery) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.size+len(d.claims) > q.config.QueueMax {
+	if q.size > 0 && q.size+len(d.claims) > q.config.QueueMax {
 		return false
 	}
 	q.waiting = append(q.waiting, d)
