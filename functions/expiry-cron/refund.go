@@ -9,8 +9,13 @@ import (
 	"seckill/shared/seckill"
 )
 
-// refundTimeout bounds one call of the provider.
-const refundTimeout = 5 * time.Second
+// refundTimeout bounds one call of the provider; refundShare bounds it to a part
+// of the time that all refunds of a sweep have, so that there is time left to
+// note that a provider hung, and to ask for others.
+const (
+	refundTimeout = 5 * time.Second
+	refundShare   = 4
+)
 
 // refund gives back what is due, each refund on its own: one that the provider
 // does not give keeps no other from being tried, and is tried again later.
@@ -55,7 +60,7 @@ func (h *Handler) ask(ctx context.Context, one seckill.Refund) (done bool, err e
 	if h.provider == nil || h.provider.Name() != one.Provider {
 		return false, fmt.Errorf("no provider %q here", one.Provider)
 	}
-	ctx, cancel := context.WithTimeout(ctx, refundTimeout)
+	ctx, cancel := context.WithTimeout(ctx, min(refundTimeout, h.config.Timeout/refundShare))
 	defer cancel()
 	done, err = h.provider.Refund(ctx, one)
 	return done && err == nil, err

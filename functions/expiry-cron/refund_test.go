@@ -16,13 +16,13 @@ import (
 // provider gives money back as a test says, and remembers what it was asked.
 type provider struct {
 	mu      sync.Mutex
-	answers []string // in turn: done, pending, error; then done
+	answers []string // in turn: done, pending, error, hang; then done
 	asked   map[int64]int
 }
 
 func (*provider) Name() string { return "test" }
 
-func (p *provider) Refund(_ context.Context, r seckill.Refund) (bool, error) {
+func (p *provider) Refund(ctx context.Context, r seckill.Refund) (bool, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.asked == nil {
@@ -39,6 +39,9 @@ func (p *provider) Refund(_ context.Context, r seckill.Refund) (bool, error) {
 		return false, nil
 	case "error":
 		return true, errors.New("connection refused")
+	case "hang":
+		<-ctx.Done()
+		return true, ctx.Err()
 	}
 	return true, nil
 }
@@ -126,6 +129,26 @@ func (s *shop) makeRefundsDue() {
 	s.t.Helper()
 	_, err := s.db.ExecContext(s.t.Context(), `UPDATE refunds SET due_at = created_at`)
 	must(s.t, err)
+}
+
+// A provider that hangs leaves time to note that, and to ask for the others,
+// however little time a sweep has.
+func TestRefundThatHangsKeepsNoOtherFromBeingTried(t *testing.T) {
+	t.Parallel()
+	s := newShop(t, 5, time.Hour)
+	for _, c := range s.paid(2) {
+		_, _, err := s.mysql.Cancel(t.Context(), c.Claim, c.Buyer)
+		must(t, err)
+	}
+	p := &provider{answers: []string{"hang"}}
+	config := expirycron.Config{Timeout: 4 * time.Second, Batch: 7, RoundsMax: 100, UnsettledAfter: time.Second, PrepareAhead: time.Hour}
+	r := expirycron.New(config, s.mysql, s.redis, s.queue, time.Now).RefundBy(p).Sweep(t.Context())
+	if r.Refunded != 1 || r.Refunding != 1 || len(r.Errors) != 0 {
+		t.Errorf("%+v", r)
+	}
+	if r := s.sweep(); r.Refunding != 1 {
+		t.Errorf("asked again at once: %+v", r)
+	}
 }
 
 // Sweeps at once ask for the same refunds, and each order is refunded once.
