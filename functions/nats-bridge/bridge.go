@@ -47,13 +47,13 @@ type Bridge struct {
 	source Source
 	client *http.Client
 	pace   *pace
-	fill   atomic.Int64 // events in a message, as of the last fetch; at least 1
+	size   atomic.Int64 // messages that the next fetch asks for; at least 1
 }
 
 // New returns a bridge that does nothing until Run.
 func New(config Config, source Source) *Bridge {
 	b := &Bridge{config: config, source: source, client: newClient(config), pace: newPace(config.PostsInFlight)}
-	b.fill.Store(1)
+	b.size.Store(1)
 	return b
 }
 
@@ -78,9 +78,7 @@ func (b *Bridge) Run(ctx context.Context) {
 // round moves one fetch. What it has fetched it delivers even if ctx has ended
 // meanwhile: giving it back would only have it delivered once more.
 func (b *Bridge) round(ctx, work context.Context) {
-	// As many messages as fill a post, going by the last ones.
-	size := max(1, b.config.BatchMax/int(b.fill.Load()))
-	found, err := b.source.Fetch(ctx, size, idleWait)
+	found, err := b.source.Fetch(ctx, int(b.size.Load()), idleWait)
 	if err != nil {
 		if ctx.Err() == nil {
 			slog.Warn("events cannot be fetched", "error", err)
@@ -135,9 +133,18 @@ func (b *Bridge) batches(ctx context.Context, found []Delivery) [][]item {
 			batch = append(batch, it)
 		}
 	}
-	b.fill.Store(int64(max(1, events/len(found))))
+	b.size.Store(int64(b.nextSize(len(found), events)))
 	if len(batch) > 0 {
 		all = append(all, batch)
 	}
 	return all
+}
+
+// nextSize is as many messages as fill a post, going by the last ones, but at
+// most twice as many as those: the next ones may hold a hundred times as many
+// events, which must neither fill the memory nor keep one worker busy with what
+// the others could deliver.
+func (b *Bridge) nextSize(found, events int) int {
+	full := b.config.BatchMax * found / max(events, 1)
+	return max(1, min(full, 2*found, b.config.BatchMax))
 }

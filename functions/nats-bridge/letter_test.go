@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -98,21 +99,23 @@ func TestMessageMayNeedSeveralPosts(t *testing.T) {
 }
 
 // Fetches follow how many events a message has, so that a post is full and no
-// worker sits on what others could deliver.
+// worker sits on what others could deliver. They begin small and at most double,
+// since nobody knows what the next messages hold.
 func TestFetchIsSizedByEvents(t *testing.T) {
 	t.Parallel()
 	to := newTarget(t, func(http.ResponseWriter, *http.Request, []events.Event) {})
 	c := config(to.URL)
 	c.BatchMax, c.PostsInFlight = 10, 1
-	var all []*message
-	for range 30 {
+	all := messages(25)
+	for range 4 {
 		all = append(all, batchMessage(1, "a", "b", "c", "d", "e"))
 	}
 	from := &source{left: all}
 	stop := start(t, c, from)
-	eventually(t, "all are fetched", func() bool { return len(from.sizes()) >= 12 })
+	want := []int{1, 2, 4, 8, 10, 10, 2}
+	eventually(t, "all are fetched", func() bool { return len(from.sizes()) >= len(want) })
 	stop()
-	if sizes := from.sizes(); sizes[0] != 10 || sizes[1] != 2 {
-		t.Errorf("fetches of %v, want 10 and then 2", sizes)
+	if sizes := from.sizes()[:len(want)]; !slices.Equal(sizes, want) {
+		t.Errorf("fetches of %v, want %v", sizes, want)
 	}
 }
