@@ -81,6 +81,9 @@ func (n *Notifier) round(ctx context.Context) {
 // it told again.
 func (n *Notifier) tell(ctx context.Context, d Delivery) {
 	parts, err := events.Split(d.Header(), d.Data())
+	if err == nil && len(parts) == 1 {
+		err = parts[0].Err
+	}
 	if err != nil || len(parts) != 1 { // nothing that we announced; nobody could read it
 		slog.Error("a message of ORDERS is no event", "id", d.ID(), "error", err)
 		_ = d.Ack()

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,6 +127,38 @@ func TestEveryOrderEventIsToldUntilItIsTaken(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%s was told %d times", id, n)
 		}
+	}
+}
+
+// What is no event cannot be told to anybody: it is taken away at once, and
+// keeps no event from being told.
+func TestWhatIsNoEventIsNotTold(t *testing.T) {
+	t.Parallel()
+	var posts atomic.Int64
+	receiver := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { posts.Add(1) }))
+	t.Cleanup(receiver.Close)
+	bad := []*message{{id: "text", data: []byte("hello"), delivered: 1}, batchMessage(1), batchMessage(1, `{"a":1}`), batchMessage(1, "a", "b")}
+	all := append(bad, messages(1)...)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	config := natsbridge.Config{NotifyURL: receiver.URL, NotifySecret: notifySecret, PostsInFlight: 1, PostTimeout: 5 * time.Second}
+	over, err := natsbridge.Notify(ctx, config, &source{left: all})
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "all are answered", func() bool {
+		answer, _, _, _ := all[len(bad)].result()
+		return answer != ""
+	})
+	stop()
+	<-over
+	for _, m := range all {
+		if answer, _, _, _ := m.result(); answer != "ack" {
+			t.Errorf("%s is answered %q", m.data, answer)
+		}
+	}
+	if n := posts.Load(); n != 1 {
+		t.Errorf("%d posts, want 1", n)
 	}
 }
 
