@@ -82,7 +82,7 @@ func (q *Queue) Claims() *Subscription { return &Subscription{q: q, find: q.cons
 // is worth a pause and another try.
 func (s *Subscription) Fetch(ctx context.Context, sizeMax int, wait time.Duration) ([]Delivery, error) {
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("fetch claims: %w", ctx.Err())
+		return nil, fmt.Errorf("fetch messages: %w", ctx.Err())
 	}
 	found, err := s.fetch(ctx, sizeMax, wait)
 	if err == nil || len(found) > 0 { // an error after the first is met again next time
@@ -94,7 +94,7 @@ func (s *Subscription) Fetch(ctx context.Context, sizeMax int, wait time.Duratio
 			err = errors.Join(err, healErr)
 		}
 	}
-	return nil, fmt.Errorf("fetch claims: %w", err)
+	return nil, fmt.Errorf("fetch messages: %w", err)
 }
 
 func (s *Subscription) fetch(ctx context.Context, sizeMax int, wait time.Duration) ([]Delivery, error) {

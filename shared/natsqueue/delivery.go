@@ -13,7 +13,7 @@ import (
 	"seckill/shared/events"
 )
 
-// Delivery is one message of stream CLAIMS, to be answered exactly once by
+// Delivery is one message of a Subscription, to be answered exactly once by
 // Ack, Nak or Park. An answer that is lost with the connection has the message
 // delivered again. It is an alias of an interface literal, so that a function
 // can name the same type itself.
@@ -51,7 +51,7 @@ type delivery struct {
 func (q *Queue) delivery(msg jetstream.Msg) (*delivery, error) {
 	meta, err := msg.Metadata()
 	if err != nil {
-		return nil, fmt.Errorf("read metadata of a claim: %w", err)
+		return nil, fmt.Errorf("read metadata of a message: %w", err)
 	}
 	return &delivery{q: q, msg: msg, meta: meta}, nil
 }
@@ -112,14 +112,14 @@ func (d *delivery) bury(ctx context.Context, parked *nats.Msg) error {
 		_, err = d.q.js.PublishMsg(ctx, parked)
 	}
 	if err != nil {
-		return fmt.Errorf("park claim %s: %w", parked.Header.Get(headerID), err)
+		return fmt.Errorf("park event %s: %w", parked.Header.Get(headerID), err)
 	}
 	return nil
 }
 
 func (d *delivery) answered(how string, err error) error {
 	if err != nil {
-		return fmt.Errorf("%s claim %s: %w", how, d.ID(), err)
+		return fmt.Errorf("%s message %s: %w", how, d.ID(), err)
 	}
 	return nil
 }
