@@ -26,9 +26,9 @@ const (
 // its claims: if nobody has claimed since and no unit has come back, everyone
 // without a claim is refused. For Config.SoldOutFor after a look whoever comes
 // is refused by it at once, without Redis and without waiting for others. So a
-// refusal is older than its request by that time at most, a unit that comes
-// back is on sale on every replica after it. Whoever has a claim, or had one that is
-// over, still gets it when he asks again, by its key, too.
+// refusal is older than its request by that time at most, and a unit that comes
+// back is on sale on every replica after it. Whoever has a claim, or had one
+// that is over, still gets it when he asks again, by its key, too.
 type refusals struct {
 	config       Config
 	reservations Reservations
@@ -134,7 +134,7 @@ func (s *refusals) refuse(ctx context.Context, sale string, batch []*attempt) []
 	return rest
 }
 
-// recall returns what is remembered of a sale; nothing if it has no claimants.
+// recall returns what is remembered of a sale, whose claimants may be unknown.
 func (s *refusals) recall(sale string) memory {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -20,7 +20,7 @@ import (
 //   - PayMismatch: amount or currency differ from the order's, or the payment
 //     belongs to another order; nothing but the record was written.
 //   - PayRefundDue: the order is paid by another payment, cancelled, rejected,
-//     refunded or past its deadline, swept or not; see Refunds.
+//     refunded or past its deadline, swept or not; see RefundsOf.
 //
 // seckill.ErrPending: the order is not written (yet); nothing was recorded and
 // the callback should come again. seckill.ErrKeyReused: the callback's id was
