@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"seckill/scripts/load/drive"
@@ -108,8 +109,11 @@ func (s *stage) sweep(ctx context.Context, url, sale string) (time.Duration, err
 		var report struct{ Errors []string }
 		err = json.NewDecoder(response.Body).Decode(&report)
 		_ = response.Body.Close()
-		if err != nil || len(report.Errors) > 0 {
-			return 0, fmt.Errorf("a sweep failed: %v %w", report.Errors, err)
+		if err == nil && len(report.Errors) > 0 {
+			err = errors.New(strings.Join(report.Errors, "; "))
+		}
+		if err != nil {
+			return 0, fmt.Errorf("a sweep failed: %w", err)
 		}
 		head, err := s.reservations.Head(ctx, sale)
 		if err != nil {

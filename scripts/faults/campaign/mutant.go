@@ -12,6 +12,8 @@ import (
 	"seckill/shared/seckill"
 )
 
+var errNotAccepted = errors.New("a claim was not accepted")
+
 // Scenarios are one for each mutant.
 func Scenarios() []Scenario {
 	return []Scenario{
@@ -81,8 +83,11 @@ func killedBeforeCommit(ctx context.Context, s *scene) error {
 	}()
 	// A claim that comes before the point is armed leads to it all the same.
 	accepted, err := s.claims(ctx, "b1")
-	if err != nil || len(accepted) != 1 {
-		return fmt.Errorf("%d were accepted: %w", len(accepted), err)
+	if err == nil && len(accepted) != 1 {
+		err = errNotAccepted
+	}
+	if err != nil {
+		return err
 	}
 	if !<-killed {
 		return errNotReached
@@ -136,7 +141,7 @@ func brokerAway(ctx context.Context, s *scene) error {
 	accepted, err := s.claims(ctx, "b1")
 	way.Heal()
 	if err == nil && len(accepted) != 1 {
-		err = errors.New("the claim was not accepted")
+		err = errNotAccepted
 	}
 	return err
 }
@@ -148,8 +153,11 @@ func lostInFlight(ctx context.Context, s *scene) error {
 	consumer.Pause()
 	defer consumer.Resume()
 	first, err := s.claims(ctx, "b1", "b2", "b3")
-	if err != nil || len(first) != 3 {
-		return fmt.Errorf("%d were accepted: %w", len(first), err)
+	if err == nil && len(first) != 3 {
+		err = errNotAccepted
+	}
+	if err != nil {
+		return err
 	}
 	s.offer.lossy = true
 	if err := s.stage.Admin.FlushAll(ctx).Err(); err != nil {

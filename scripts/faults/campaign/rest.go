@@ -87,7 +87,7 @@ func (c *campaign) saleAtRest(ctx context.Context, o *offer) error {
 func (c *campaign) queueAtRest(ctx context.Context) error {
 	waiting, _, err := c.stage.Queue.Waiting(ctx)
 	if err == nil && waiting > 0 {
-		err = fmt.Errorf("%d messages wait in CLAIMS", waiting)
+		err = fmt.Errorf("%d claims wait in CLAIMS", waiting)
 	}
 	if err != nil {
 		return err

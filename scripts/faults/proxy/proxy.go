@@ -165,10 +165,7 @@ func (c *conn) requests(reader Reader) {
 }
 
 func (c *conn) request(frame Frame) bool {
-	t, ok := c.obstacle(func(t *Trouble) bool { return t.StallRequests })
-	if !ok {
-		return false
-	}
+	t := c.obstacle(func(t *Trouble) bool { return t.StallRequests })
 	watched := frame.Step.Name != "" && c.proxy.config.Watch != nil
 	if watched && !c.proxy.config.Watch(Before, frame.Step, nil) {
 		return false
@@ -200,8 +197,8 @@ func (c *conn) replies(reader Reader) {
 }
 
 func (c *conn) reply(frame Frame) bool {
-	t, ok := c.obstacle(func(t *Trouble) bool { return t.StallReplies })
-	if !ok || !c.settled(frame) {
+	t := c.obstacle(func(t *Trouble) bool { return t.StallReplies })
+	if !c.settled(frame) {
 		return false
 	}
 	data := frame.Data

@@ -60,16 +60,16 @@ func (p *Proxy) all() []*conn {
 	return list
 }
 
-// obstacle waits as the trouble asks, and returns it; false if the connection
-// ends meanwhile.
-func (c *conn) obstacle(stalled func(*Trouble) bool) (*Trouble, bool) {
+// obstacle waits as the trouble asks, and returns it; nil if there is none, or
+// none any more.
+func (c *conn) obstacle(stalled func(*Trouble) bool) *Trouble {
 	t := c.proxy.trouble.Load()
 	if t == nil {
-		return nil, true
+		return nil
 	}
 	if stalled(t) {
 		<-t.over
-		return nil, true
+		return nil
 	}
 	if t.Delay > 0 {
 		timer := time.NewTimer(t.Delay)
@@ -79,5 +79,5 @@ func (c *conn) obstacle(stalled func(*Trouble) bool) (*Trouble, bool) {
 		case <-t.over:
 		}
 	}
-	return t, true
+	return t
 }
