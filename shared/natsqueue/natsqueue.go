@@ -25,7 +25,7 @@ type Queue struct {
 	js     jetstream.JetStream
 	opened chan struct{} // closed when the two above are set
 
-	// pending counts the messages published but not yet answered.
+	// pending counts the events published but not yet answered.
 	pending atomic.Int64
 
 	healing  sync.Mutex // guards the two below, and is held while creating

@@ -15,9 +15,9 @@ const Notifier = "notifier"
 const notifierAckPendingMax = 1000
 
 // Orders subscribes to what stream ORDERS still holds and to all that comes; it
-// asks the broker nothing yet. Its consumer is created when it is missing, and
-// then begins with the oldest event there is: a receiver must know an event by
-// its id. The events must be answered by Ack or Nak; Park is for claims.
+// asks the broker nothing yet. Its consumer is set as configured, or created
+// when it is missing, and then begins with the oldest event there is: a receiver
+// must know an event by its id. The events must be answered by Ack or Nak; Park is for claims.
 func (q *Queue) Orders() *Subscription {
 	return &Subscription{q: q, find: func(ctx context.Context) (jetstream.Consumer, error) {
 		consumer, err := q.js.CreateOrUpdateConsumer(ctx, StreamOrders, jetstream.ConsumerConfig{

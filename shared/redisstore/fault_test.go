@@ -52,13 +52,13 @@ func (w world) wellAgain(t *testing.T, sale string) {
 	})
 }
 
-// A Redis that takes no writes, for whatever reason, refuses nobody and keeps
-// nothing half done; what could not be given back is given back later.
-func TestRedisThatRefusesWrites(t *testing.T) {
-	t.Parallel()
-	faults := map[string]struct {
-		spoil, mend func(*testing.T, world)
-	}{
+// writeRefusal makes Redis take no writes, and takes that back.
+type writeRefusal struct {
+	spoil, mend func(*testing.T, world)
+}
+
+func writeRefusals() map[string]writeRefusal {
+	return map[string]writeRefusal{
 		"memory is full": {
 			func(t *testing.T, w world) {
 				t.Helper()
@@ -103,7 +103,13 @@ func TestRedisThatRefusesWrites(t *testing.T) {
 			},
 		},
 	}
-	for name, fault := range faults {
+}
+
+// A Redis that takes no writes, for whatever reason, refuses nobody and keeps
+// nothing half done; what could not be given back is given back later.
+func TestRedisThatRefusesWrites(t *testing.T) {
+	t.Parallel()
+	for name, fault := range writeRefusals() {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := openAt(t, testenv.RedisOwn(t, "--enable-protected-configs", "yes").Addr)
