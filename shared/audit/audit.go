@@ -64,7 +64,8 @@ const looks = 20
 
 // Sale audits one sale. It reads MySQL before and after Redis: numbers of a
 // sale that changed in between say nothing, so it looks again, and if the sale
-// never stands still it judges MySQL alone.
+// never stands still it judges MySQL alone. Its money adds up at any instant,
+// so that is read once.
 func Sale(ctx context.Context, records Records, reservations Reservations, sale string) (Report, error) {
 	var r Report
 	for range looks {
@@ -77,6 +78,12 @@ func Sale(ctx context.Context, records Records, reservations Reservations, sale 
 			break
 		}
 	}
+	money, err := records.MoneyOf(ctx, sale)
+	if err != nil {
+		return r, fmt.Errorf("audit sale %s: %w", sale, err)
+	}
+	r.Money = money
+	r.Laws.Money = !slices.ContainsFunc(money, func(m seckill.Money) bool { return !m.Balanced() })
 	return r, nil
 }
 
@@ -101,9 +108,6 @@ func look(ctx context.Context, records Records, reservations Reservations, sale 
 	if err != nil {
 		return false, r, err
 	}
-	if r.Money, err = records.MoneyOf(ctx, sale); err != nil {
-		return false, r, err
-	}
 	after, err := records.Stock(ctx, sale)
 	if err != nil {
 		return false, r, err
@@ -114,12 +118,11 @@ func look(ctx context.Context, records Records, reservations Reservations, sale 
 	return steady, r, nil
 }
 
-// judge fills in Redis' side and the laws.
+// judge fills in Redis' side and the laws, but that of money.
 func (r *Report) judge(head seckill.SaleHead, steady, pending bool, over int64) {
 	live := r.Orders[seckill.OrderUnpaid] + r.Orders[seckill.OrderPaid]
 	r.Laws.NoOversell = live <= r.Opened && r.Available >= 0
 	r.Laws.Limit = over == 0
-	r.Laws.Money = !slices.ContainsFunc(r.Money, func(m seckill.Money) bool { return !m.Balanced() })
 	r.Laws.Conservation = !steady || r.Opened == r.Available+live
 	if !head.Loaded || head.Fence != seckill.FenceNone {
 		return
