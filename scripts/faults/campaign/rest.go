@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	"seckill/scripts/faults/stage"
@@ -37,7 +36,7 @@ func (c *campaign) atRest(ctx context.Context, within time.Duration) error {
 	}
 	return servers.Poll(ctx, func() error {
 		for _, name := range stage.Names() {
-			if err := ready(ctx, c.stage.Functions[name].URL); err != nil {
+			if err := c.stage.Functions[name].Ready(ctx); err != nil {
 				return err
 			}
 		}
@@ -48,22 +47,6 @@ func (c *campaign) atRest(ctx context.Context, within time.Duration) error {
 		}
 		return c.queueAtRest(ctx)
 	})
-}
-
-func ready(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/_/ready", nil)
-	if err != nil {
-		return err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return err
-	}
-	_ = response.Body.Close()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s is not ready: %d", url, response.StatusCode)
-	}
-	return nil
 }
 
 func (c *campaign) saleAtRest(ctx context.Context, o *offer) error {

@@ -59,14 +59,16 @@ func (s *Stage) newFunction(name, path string) (*Function, error) {
 	}
 	f.process = &servers.Process{
 		Path: path, Dir: dir, Env: append(s.env(f), "PORT="+strconv.Itoa(port)),
-		Ping: func(ctx context.Context) error { return alive(ctx, f.URL) },
+		Ping: func(ctx context.Context) error { return says200(ctx, f.URL+"/_/health") },
 	}
 	return f, nil
 }
 
-// alive is nil once the program serves, whatever it thinks of its stores.
-func alive(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url+"/_/health", nil)
+// Ready is nil while the program serves and reaches its stores.
+func (f *Function) Ready(ctx context.Context) error { return says200(ctx, f.URL+"/_/ready") }
+
+func says200(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return fmt.Errorf("ask %s: %w", url, err)
 	}
