@@ -39,6 +39,9 @@ const (
 	idleWait = time.Second
 	// bodyMax bounds a post in bytes; a larger event goes alone.
 	bodyMax = 1 << 20
+	// unknownMax bounds a fetch when nothing is known of what waits: a message
+	// may hold hundreds of events.
+	unknownMax = 16
 )
 
 // Bridge moves events from its source to its target.
@@ -53,7 +56,7 @@ type Bridge struct {
 // New returns a bridge that does nothing until Run.
 func New(config Config, source Source) *Bridge {
 	b := &Bridge{config: config, source: source, client: newClient(config), pace: newPace(config.PostsInFlight)}
-	b.size.Store(1)
+	b.size.Store(int64(min(unknownMax, config.BatchMax)))
 	return b
 }
 
@@ -140,11 +143,11 @@ func (b *Bridge) batches(ctx context.Context, found []Delivery) [][]item {
 	return all
 }
 
-// nextSize is as many messages as fill a post, going by the last ones, but at
-// most twice as many as those: the next ones may hold a hundred times as many
-// events, which must neither fill the memory nor keep one worker busy with what
-// the others could deliver.
+// nextSize is as many messages as fill a post, going by the last ones, but not
+// many more than those: the next ones may hold a hundred times as many events,
+// which must neither fill the memory nor keep one worker busy with what the
+// others could deliver.
 func (b *Bridge) nextSize(found, events int) int {
 	full := b.config.BatchMax * found / max(events, 1)
-	return max(1, min(full, 2*found, b.config.BatchMax))
+	return max(1, min(full, max(unknownMax, 2*found), b.config.BatchMax))
 }

@@ -105,14 +105,14 @@ func TestFetchIsSizedByEvents(t *testing.T) {
 	t.Parallel()
 	to := newTarget(t, func(http.ResponseWriter, *http.Request, []events.Event) {})
 	c := config(to.URL)
-	c.BatchMax, c.PostsInFlight = 10, 1
-	all := messages(25)
+	c.BatchMax, c.PostsInFlight = 60, 1
+	all := messages(16 + 32 + 60)
 	for range 4 {
 		all = append(all, batchMessage(1, "a", "b", "c", "d", "e"))
 	}
 	from := &source{left: all}
 	stop := start(t, c, from)
-	want := []int{1, 2, 4, 8, 10, 10, 2}
+	want := []int{16, 32, 60, 60, 12}
 	eventually(t, "all are fetched", func() bool { return len(from.sizes()) >= len(want) })
 	stop()
 	if sizes := from.sizes()[:len(want)]; !slices.Equal(sizes, want) {
