@@ -55,7 +55,7 @@ type Bridge struct {
 
 // New returns a bridge that does nothing until Run.
 func New(config Config, source Source) *Bridge {
-	b := &Bridge{config: config, source: source, client: newClient(config), pace: newPace(config.PostsInFlight)}
+	b := &Bridge{config: config, source: source, client: newClient(config), pace: newPace(config.PostsInFlight, 1)}
 	b.size.Store(int64(min(unknownMax, config.BatchMax)))
 	return b
 }
@@ -81,7 +81,8 @@ func (b *Bridge) Run(ctx context.Context) {
 // round moves one fetch. What it has fetched it delivers even if ctx has ended
 // meanwhile: giving it back would only have it delivered once more.
 func (b *Bridge) round(ctx, work context.Context) {
-	found, err := b.source.Fetch(ctx, int(b.size.Load()), idleWait)
+	size := int(b.size.Load())
+	found, err := b.source.Fetch(ctx, size, idleWait)
 	if err != nil {
 		if ctx.Err() == nil {
 			slog.Warn("events cannot be fetched", "error", err)
@@ -89,6 +90,7 @@ func (b *Bridge) round(ctx, work context.Context) {
 		}
 		return
 	}
+	b.pace.found(len(found) == size)
 	if len(found) == 0 {
 		return
 	}

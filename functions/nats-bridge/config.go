@@ -21,9 +21,9 @@ type Config struct {
 	// TickEvery is the pace of the triggers while there is something to watch.
 	TickEvery time.Duration `envconfig:"TICK_EVERY" default:"10s"`
 	// BatchMax bounds the events of one post.
-	BatchMax int `envconfig:"BATCH_MAX" default:"256"`
-	// PostsInFlight bounds the posts at the same time; a target in trouble
-	// gets fewer.
+	BatchMax int `envconfig:"BATCH_MAX" default:"500"`
+	// PostsInFlight bounds the posts at the same time. One is enough while it
+	// keeps up: the next is larger then. A target in trouble gets fewer, too.
 	PostsInFlight int `envconfig:"POSTS_IN_FLIGHT" default:"4"`
 	// PostTimeout bounds one post, cold start of the target included.
 	PostTimeout time.Duration `envconfig:"POST_TIMEOUT" default:"25s"`

@@ -39,7 +39,7 @@ func Notify(ctx context.Context, config Config, source Source) (done <-chan stru
 	if err != nil {
 		return nil, fmt.Errorf("NOTIFY_SECRET: %w", err)
 	}
-	n := &Notifier{config: config, source: source, signer: signer, client: newClient(config), pace: newPace(config.PostsInFlight)}
+	n := &Notifier{config: config, source: source, signer: signer, client: newClient(config), pace: newPace(config.PostsInFlight, config.PostsInFlight)}
 	go func() {
 		defer close(over)
 		n.Run(ctx)

@@ -14,23 +14,30 @@ const (
 	pauseMax = 2 * time.Second
 	// retryAfterMax bounds what a target may ask for.
 	retryAfterMax = 30 * time.Second
+	// slowAfter is when a round is not waited for any more: it is longer than a
+	// fetch that finds nothing, and much longer than a usual post.
+	slowAfter = 2 * time.Second
 )
 
 // pace says how many rounds may run at once and when the next may start: half
-// as many after trouble and none for a while, one more after each success.
+// as many after trouble and none for a while, one more after each success; and
+// no more than there is work for.
 type pace struct {
 	max int
 
 	mu       sync.Mutex
 	allowed  int
+	wanted   int
 	running  int
+	began    time.Time     // of the last round
 	failures int           // in a row
 	resumeAt time.Time     // no round starts before
 	changed  chan struct{} // closed and replaced when a waiter should look again
 }
 
-func newPace(most int) *pace {
-	return &pace{max: most, allowed: most, changed: make(chan struct{})}
+// newPace allows most rounds at once, and begins with as many as are wanted.
+func newPace(most, wanted int) *pace {
+	return &pace{max: most, allowed: most, wanted: wanted, changed: make(chan struct{})}
 }
 
 // enter waits until a round may start; false when ctx has ended.
@@ -62,7 +69,11 @@ func (p *pace) tryEnter() (wait time.Duration, changed <-chan struct{}) {
 	if p.running >= p.allowed {
 		return time.Hour, p.changed
 	}
+	if slow := time.Until(p.began.Add(slowAfter)); p.running >= p.wanted && slow > 0 {
+		return slow, p.changed
+	}
 	p.running++
+	p.began = time.Now()
 	return 0, nil
 }
 
@@ -70,6 +81,20 @@ func (p *pace) leave() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running--
+	p.wake()
+}
+
+// found tells whether a round left more to do than it took. While it does, one
+// round more is wanted; otherwise one alone: what comes while it runs waits for
+// the next, so that posts are as large as they can be without anybody idling.
+func (p *pace) found(more bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !more {
+		p.wanted = 1
+		return
+	}
+	p.wanted = min(p.wanted+1, p.max)
 	p.wake()
 }
 

@@ -3,12 +3,13 @@ package natsbridge
 import (
 	"context"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
 func TestPaceHalvesAndGrowsByOne(t *testing.T) {
 	t.Parallel()
-	p := newPace(8)
+	p := newPace(8, 8)
 	allowed := func(want int) {
 		t.Helper()
 		if p.allowed != want {
@@ -28,7 +29,7 @@ func TestPaceHalvesAndGrowsByOne(t *testing.T) {
 
 func TestPaceBoundsItsRounds(t *testing.T) {
 	t.Parallel()
-	p := newPace(2)
+	p := newPace(2, 2)
 	for range 2 {
 		if !p.enter(t.Context()) {
 			t.Fatal("a free round is refused")
@@ -53,7 +54,7 @@ func TestPaceBoundsItsRounds(t *testing.T) {
 
 func TestPacePausesLongerWithEachFailure(t *testing.T) {
 	t.Parallel()
-	p := newPace(4)
+	p := newPace(4, 4)
 	pause := func() time.Duration { return time.Until(p.resumeAt) }
 	p.troubled(0)
 	if got := pause(); got <= 0 || got > pauseMin {
@@ -93,4 +94,57 @@ func TestRetriesSpreadAndGrow(t *testing.T) {
 			t.Errorf("delivery %d is never retried later than %s", delivered, longest)
 		}
 	}
+}
+
+// One round runs alone while it leaves nothing behind, and more while it does.
+func TestPaceRunsWhatIsWanted(t *testing.T) {
+	t.Parallel()
+	p := newPace(3, 1)
+	may := func(want int) {
+		t.Helper()
+		got := 0
+		for {
+			if wait, _ := p.tryEnter(); wait > 0 {
+				break
+			}
+			got++
+		}
+		for range got {
+			p.leave()
+		}
+		if got != want {
+			t.Errorf("%d rounds may run, want %d", got, want)
+		}
+	}
+	may(1)
+	for _, want := range []int{2, 3, 3} {
+		p.found(true)
+		may(want)
+	}
+	p.troubled(0)
+	p.resumeAt = time.Time{}
+	may(1)
+	p.succeeded()
+	p.succeeded()
+	may(3)
+	p.found(false)
+	may(1)
+}
+
+// A round that hangs is not waited for: it may be one replica of the target.
+func TestPaceDoesNotWaitForASlowRound(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPace(2, 1)
+		if !p.enter(t.Context()) {
+			t.Fatal("a free round is refused")
+		}
+		began := time.Now()
+		if !p.enter(t.Context()) || time.Since(began) != slowAfter {
+			t.Errorf("another round starts after %s, want %s", time.Since(began), slowAfter)
+		}
+		if wait, _ := p.tryEnter(); wait == 0 {
+			t.Error("a third round may start")
+		}
+	})
 }

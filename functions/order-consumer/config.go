@@ -13,7 +13,7 @@ type Config struct {
 	// BodyMax bounds a request's body in bytes.
 	BodyMax int64 `envconfig:"EVENTS_BODY_MAX" default:"4194304"`
 	// BatchMax bounds the claims of one transaction.
-	BatchMax int `envconfig:"ORDER_BATCH_MAX" default:"512"`
+	BatchMax int `envconfig:"ORDER_BATCH_MAX" default:"500"`
 	// QueueMax bounds the claims that wait for their transaction; more are
 	// answered 503 at once, unless they came in one request and nobody waits.
 	QueueMax int `envconfig:"ORDER_QUEUE_MAX" default:"20000"`
