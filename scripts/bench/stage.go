@@ -41,7 +41,7 @@ type stage struct {
 
 // How durable the services are; facts states it.
 var (
-	redisFlags = []string{"--appendonly", "yes", "--appendfsync", "everysec"}
+	redisFlags = []string{"--appendonly", "yes", "--appendfsync", "everysec", "--auto-aof-rewrite-min-size", "2gb"}
 	mysqlFlags = []string{"--innodb-buffer-pool-size=512M", "--innodb-log-file-size=512M", "--innodb-flush-log-at-trx-commit=1"}
 )
 
