@@ -92,28 +92,28 @@ func (s *stage) dueOrders(ctx context.Context, n int64) (string, error) {
 	}
 }
 
-// sweep triggers expiry-cron until all units of the sale are in stock again.
+// sweep triggers expiry-cron until all units of the sale are in stock again,
+// and returns when they were: a sweep goes on with other work after that.
 func (s *stage) sweep(ctx context.Context, url, sale string) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, sweepMax)
 	defer cancel()
 	began := time.Now()
+	swept := make(chan error, 1)
+	go func() {
+		for {
+			if err := trigger(ctx, url); err != nil {
+				swept <- err
+				return
+			}
+		}
+	}()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
 	for {
-		request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
-		if err != nil {
+		select {
+		case err := <-swept:
 			return 0, err
-		}
-		response, err := http.DefaultClient.Do(request)
-		if err != nil {
-			return 0, err
-		}
-		var report struct{ Errors []string }
-		err = json.NewDecoder(response.Body).Decode(&report)
-		_ = response.Body.Close()
-		if err == nil && len(report.Errors) > 0 {
-			err = errors.New(strings.Join(report.Errors, "; "))
-		}
-		if err != nil {
-			return 0, fmt.Errorf("a sweep failed: %w", err)
+		case <-tick.C:
 		}
 		head, err := s.reservations.Head(ctx, sale)
 		if err != nil {
@@ -123,6 +123,28 @@ func (s *stage) sweep(ctx context.Context, url, sale string) (time.Duration, err
 			return time.Since(began), nil
 		}
 	}
+}
+
+// trigger runs one sweep.
+func trigger(ctx context.Context, url string) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // it was read
+	var report struct{ Errors []string }
+	err = json.NewDecoder(response.Body).Decode(&report)
+	if err == nil && len(report.Errors) > 0 {
+		err = errors.New(strings.Join(report.Errors, "; "))
+	}
+	if err != nil {
+		return fmt.Errorf("a sweep failed: %w", err)
+	}
+	return nil
 }
 
 // probed is what probeStock found.
