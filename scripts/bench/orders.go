@@ -21,7 +21,7 @@ import (
 const (
 	// batchEvents and postsInFlight are how nats-bridge delivers unless told
 	// otherwise.
-	batchEvents   = 256
+	batchEvents   = 500
 	postsInFlight = 4
 	// ordersPerSecond sizes the work of a round of the fast sides: they write
 	// a number of orders, however long that takes.
