@@ -11,9 +11,11 @@ import (
 
 // The refusals that a hot sale gives most are written once.
 var (
-	soldOutAnswer = problem.Prepare(problem.Problem{Status: http.StatusConflict, Code: "sold_out", Detail: "not enough units are left; units that are not paid for come back"})
-	limitAnswer   = problem.Prepare(problem.Problem{Status: http.StatusForbidden, Code: "limit_reached", Detail: "this quantity would pass your limit in this sale"})
-	closedAnswer  = problem.Prepare(problem.Problem{Status: http.StatusGone, Code: "closed", Detail: "the sale is over"})
+	soldOutAnswer   = problem.Prepare(problem.Problem{Status: http.StatusConflict, Code: "sold_out", Detail: "not enough units are left; units that are not paid for come back"})
+	limitAnswer     = problem.Prepare(problem.Problem{Status: http.StatusForbidden, Code: "limit_reached", Detail: "this quantity would pass your limit in this sale"})
+	noTicketAnswer  = problem.Prepare(problem.Problem{Status: http.StatusForbidden, Code: "ticket_required", Detail: "this sale takes claims with a ticket of their buyer; get it at /sales/{sale}/ticket"})
+	oldTicketAnswer = problem.Prepare(problem.Problem{Status: http.StatusForbidden, Code: "ticket_expired", Detail: "the ticket does not count any more; get another one"})
+	closedAnswer    = problem.Prepare(problem.Problem{Status: http.StatusGone, Code: "closed", Detail: "the sale is over"})
 )
 
 // writeDecision answers a claim attempt. This is the one place where an
@@ -30,6 +32,10 @@ func writeDecision(w http.ResponseWriter, d seckill.Decision) {
 	case seckill.OutcomeHeld:
 		w.Header().Set("Content-Location", "/sales/"+d.Claim.Sale+"/claims/"+d.Claim.ID)
 		writeClaim(w, http.StatusOK, d.Claim)
+	case seckill.OutcomeNoTicket:
+		noTicketAnswer.Write(w)
+	case seckill.OutcomeOldTicket:
+		oldTicketAnswer.Write(w)
 	case seckill.OutcomeSoldOut:
 		soldOutAnswer.Write(w)
 	case seckill.OutcomeLimit:

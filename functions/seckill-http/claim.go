@@ -13,6 +13,7 @@ import (
 	"seckill/shared/problem"
 	"seckill/shared/seckill"
 	"seckill/shared/strictjson"
+	"seckill/shared/ticket"
 )
 
 // bodyMax bounds a claim's body in bytes; {"quantity":100} has 16.
@@ -57,7 +58,11 @@ func (h *Handler) readClaim(w http.ResponseWriter, r *http.Request, sale string)
 		return seckill.ClaimRequest{}, err
 	}
 	id, err := claimID(sale, buyer, key)
-	return seckill.ClaimRequest{ID: id, Buyer: buyer, Quantity: quantity, Key: key}, err
+	request := seckill.ClaimRequest{ID: id, Buyer: buyer, Quantity: quantity, Key: key}
+	if tickets := r.Header[ticketHeader]; len(tickets) == 1 {
+		request.Ticket = h.desk.Read(ticket.Holder{Sale: sale, Buyer: buyer}, tickets[0])
+	}
+	return request, err
 }
 
 // usualBody is what nearly every buyer sends.

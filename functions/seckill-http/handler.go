@@ -8,6 +8,7 @@ import (
 
 	"seckill/shared/problem"
 	"seckill/shared/seckill"
+	"seckill/shared/ticket"
 )
 
 // Reservations decides claims and remembers them; redisstore.Store is one.
@@ -44,6 +45,7 @@ type Handler struct {
 	buyers       Buyers
 	batches      *batches
 	results      *results
+	desk         *ticket.Desk
 	routes       http.Handler
 }
 
@@ -55,10 +57,13 @@ func New(config Config, reservations Reservations, publisher Publisher, buyers B
 		buyers:       buyers,
 		batches:      newBatches(config, reservations, publisher),
 		results:      newResults(config, reservations),
+		desk:         ticket.NewDesk(config.Ticket),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /sales/{sale}/claims", h.postClaim)
 	mux.HandleFunc("GET /sales/{sale}/claims/{claim}", h.getClaim)
+	mux.HandleFunc("POST /sales/{sale}/ticket", h.postTicket)
+	mux.HandleFunc("GET /sales/{sale}/ticket", h.getPuzzle)
 	h.routes = problem.Routes(mux)
 	return h
 }

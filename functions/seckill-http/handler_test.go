@@ -74,6 +74,8 @@ func TestEachOutcomeHasItsAnswer(t *testing.T) {
 		"rejected":    {seckill.Decision{Outcome: seckill.OutcomeReserved, Claim: rejected}, 200, "", false},
 		"sold out":    {seckill.Decision{Outcome: seckill.OutcomeSoldOut}, 409, "sold_out", false},
 		"limit":       {seckill.Decision{Outcome: seckill.OutcomeLimit}, 403, "limit_reached", false},
+		"no ticket":   {seckill.Decision{Outcome: seckill.OutcomeNoTicket}, 403, "ticket_required", false},
+		"old ticket":  {seckill.Decision{Outcome: seckill.OutcomeOldTicket}, 403, "ticket_expired", false},
 		"not open":    {seckill.Decision{Outcome: seckill.OutcomeNotOpen, OpensAt: opens}, 425, "not_open", true},
 		"closed":      {seckill.Decision{Outcome: seckill.OutcomeClosed}, 410, "closed", false},
 		"rate":        {seckill.Decision{Outcome: seckill.OutcomeRate, RetryIn: time.Second}, 429, "rate_limited", true},

@@ -55,7 +55,8 @@ type memory struct {
 type standing struct {
 	until    time.Time
 	decision seckill.Decision
-	limit    int64 // a larger quantity is for Redis to refuse; 0 for none
+	limit    int64              // a larger quantity is for Redis to refuse; 0 for none
+	ticket   seckill.TicketKind // what the sale asks for
 }
 
 func newRefusals(config Config, reservations Reservations) *refusals {
@@ -71,7 +72,16 @@ func (s *refusals) now(sale string, request seckill.ClaimRequest) (seckill.Decis
 		return seckill.Decision{}, false
 	}
 	_, claimed := m.claimants[request.Buyer]
-	return m.standing.decision, !claimed
+	return m.standing.on(request), !claimed
+}
+
+// on is the decision on one request: who has no ticket is told so first.
+func (s standing) on(request seckill.ClaimRequest) seckill.Decision {
+	decision := s.decision
+	if why := request.Ticket.Barred(s.ticket, decision.Epoch); why != "" {
+		decision.Outcome = why
+	}
+	return decision
 }
 
 // older reports whether Redis knows of fewer claims in the sale's epoch than it
@@ -121,14 +131,15 @@ func (s *refusals) refuse(ctx context.Context, sale string, batch []*attempt) []
 		return batch
 	}
 	decision := seckill.Decision{Outcome: seckill.OutcomeSoldOut, Epoch: peek.Epoch, Seq: peek.Seq}
-	s.stand(sale, known, standing{until: looked.Add(s.config.SoldOutFor), decision: decision, limit: peek.Limit})
+	stands := standing{until: looked.Add(s.config.SoldOutFor), decision: decision, limit: peek.Limit, ticket: peek.Ticket}
+	s.stand(sale, known, stands)
 	rest := batch[:0]
 	for _, a := range batch {
 		if _, claimed := known.claimants[a.request.Buyer]; claimed || a.request.Quantity > peek.Limit {
 			rest = append(rest, a)
 			continue
 		}
-		a.decision = decision
+		a.decision = stands.on(a.request)
 		close(a.done)
 	}
 	return rest

@@ -139,7 +139,7 @@ type pipelined struct {
 func (p pipelined) claim(ctx context.Context, sale string, r seckill.ClaimRequest) (*seckill.AcceptedClaim, error) {
 	tag := "seckill:{" + sale + "}:"
 	keys := []string{tag + "sale", tag + "stock", tag + "buyers", tag + "claims", tag + "log", tag + "rate:" + r.Buyer}
-	reply, err := p.script.Run(ctx, p.pipe, keys, 1000, r.ID, r.Buyer, r.Quantity).StringSlice()
+	reply, err := p.script.Run(ctx, p.pipe, keys, 1000, r.ID, r.Buyer, r.Quantity, "").StringSlice()
 	if err != nil {
 		return nil, err
 	}

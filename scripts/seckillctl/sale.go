@@ -24,7 +24,12 @@ type saleDocument struct {
 	OpensAt    time.Time `json:"opens_at"`
 	ClosesAt   time.Time `json:"closes_at"`
 	PayWindow  string    `json:"pay_window"`
+	Ticket     string    `json:"ticket"`
 }
+
+// noTicket is how a document says that a claim needs no ticket; so does
+// leaving it out.
+const noTicket = "none"
 
 // defaults are what a document may leave out.
 type defaults struct {
@@ -40,16 +45,20 @@ func (d saleDocument) sale() (seckill.Sale, error) {
 	if err != nil {
 		return seckill.Sale{}, &seckill.FieldError{Field: "pay_window", Detail: `must be a duration like "15m"`}
 	}
+	ticket := seckill.TicketKind(d.Ticket)
+	if d.Ticket == noTicket {
+		ticket = seckill.TicketNone
+	}
 	return seckill.Sale{
 		ID: d.ID, SKU: d.SKU, PriceMinor: d.PriceMinor, Currency: d.Currency, Units: d.Units, Limit: d.Limit,
-		OpensAt: d.OpensAt, ClosesAt: d.ClosesAt, PayWindow: window,
+		OpensAt: d.OpensAt, ClosesAt: d.ClosesAt, PayWindow: window, Ticket: ticket,
 	}, nil
 }
 
 func documentOf(s seckill.Sale) saleDocument {
 	return saleDocument{
 		ID: s.ID, SKU: s.SKU, PriceMinor: s.PriceMinor, Currency: s.Currency, Units: s.Units, Limit: s.Limit,
-		OpensAt: s.OpensAt, ClosesAt: s.ClosesAt, PayWindow: s.PayWindow.String(),
+		OpensAt: s.OpensAt, ClosesAt: s.ClosesAt, PayWindow: s.PayWindow.String(), Ticket: cmp.Or(string(s.Ticket), noTicket),
 	}
 }
 
@@ -64,8 +73,10 @@ taken away, never below what is held; the limit and the SKU of a sale that was
 opened stay. Buyers pay the price of the moment of their claim.
 
 Document: {"id","sku","price_minor","currency","units","limit","opens_at",
-"closes_at","pay_window"}; instants are RFC 3339 with offset, pay_window is a
-duration like "15m" (default PAY_WINDOW, else 15m).`,
+"closes_at","pay_window","ticket"}; instants are RFC 3339 with offset, pay_window
+is a duration like "15m" (default PAY_WINDOW, else 15m). ticket is what a claim
+needs to enter: "none" (the default), "signed", which the page fetches once the
+sale is open, or "work", for which the buyer's browser also solves a puzzle.`,
 			Args: cobra.ExactArgs(1),
 			RunE: putSale,
 		},

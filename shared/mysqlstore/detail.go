@@ -19,7 +19,7 @@ func (s *Store) ItemWithSales(ctx context.Context, sku string, salesMax int) (se
 		rows, err := s.db.QueryContext(ctx, `
 			SELECT i.sku, i.name, i.description, i.image_url, i.version, i.updated_at,
 				s.id, s.price_minor, s.currency, s.units, s.buyer_limit, s.opens_at, s.closes_at,
-				s.pay_window_ms, s.paused, s.epoch, s.version
+				s.pay_window_ms, s.paused, s.ticket, s.epoch, s.version
 			FROM items i LEFT JOIN sales s ON s.sku = i.sku
 			WHERE i.sku = ? ORDER BY s.opens_at DESC, s.id DESC LIMIT ?`, sku, salesMax)
 		lines, err = all(rows, err, scanDetail)
@@ -49,19 +49,20 @@ type detailLine struct {
 
 func scanDetail(row scanner) (detailLine, error) {
 	var l detailLine
-	var id, currency sql.NullString
+	var id, currency, ticket sql.NullString
 	var price, units, limit, window, epoch, version sql.NullInt64
 	var opensAt, closesAt sql.NullTime
 	var paused sql.NullBool
 	err := row.Scan(
 		&l.item.SKU, &l.item.Name, &l.item.Description, &l.item.ImageURL, &l.item.Version, &l.item.UpdatedAt,
-		&id, &price, &currency, &units, &limit, &opensAt, &closesAt, &window, &paused, &epoch, &version)
+		&id, &price, &currency, &units, &limit, &opensAt, &closesAt, &window, &paused, &ticket, &epoch, &version)
 	l.hasSale = id.Valid
 	l.sale = seckill.Sale{
 		ID: id.String, SKU: l.item.SKU, PriceMinor: price.Int64, Currency: currency.String, Units: units.Int64,
 		Limit: limit.Int64, OpensAt: opensAt.Time, ClosesAt: closesAt.Time,
 		PayWindow: time.Duration(window.Int64) * time.Millisecond, Paused: paused.Bool,
-		Epoch: epoch.Int64, Version: version.Int64,
+		Ticket: seckill.TicketKind(ticket.String),
+		Epoch:  epoch.Int64, Version: version.Int64,
 	}
 	return l, err
 }

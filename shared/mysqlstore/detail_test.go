@@ -34,6 +34,7 @@ func TestItemWithSalesReadsBothAtOnce(t *testing.T) {
 			sale.OpensAt = sale.OpensAt.Add(time.Duration(day) * 24 * time.Hour)
 			sale.ClosesAt = sale.OpensAt.Add(time.Hour)
 			sale.Paused = day == 3
+			sale.Ticket = []seckill.TicketKind{seckill.TicketNone, seckill.TicketSigned, seckill.TicketWork, seckill.TicketNone}[day]
 			if sale, err = e.PutSale(ctx, sale); err != nil {
 				e.Fatal(err)
 			}

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -107,7 +108,11 @@ func applyMigration(ctx context.Context, conn *sql.Conn, name string) error {
 		if strings.TrimSpace(statement) == "" {
 			continue
 		}
-		if _, err := conn.ExecContext(ctx, statement); err != nil {
+		there, err := done(ctx, conn, statement)
+		if err == nil && !there {
+			_, err = conn.ExecContext(ctx, statement)
+		}
+		if err != nil {
 			return fmt.Errorf("statement %d: %w", i+1, err)
 		}
 	}
@@ -116,4 +121,22 @@ func applyMigration(ctx context.Context, conn *sql.Conn, name string) error {
 		return fmt.Errorf("note it as done: %w", err)
 	}
 	return nil
+}
+
+// columnAdded finds the column that a statement adds: MySQL cannot say ADD
+// COLUMN IF NOT EXISTS, so it is looked for before.
+var columnAdded = regexp.MustCompile(`(?m)^ALTER TABLE (\w+) ADD COLUMN (\w+)`)
+
+// done reports whether a statement adds a column that is there, from a run
+// that crashed.
+func done(ctx context.Context, conn *sql.Conn, statement string) (bool, error) {
+	added := columnAdded.FindStringSubmatch(statement)
+	if added == nil {
+		return false, nil
+	}
+	var n int64
+	err := get(conn.QueryRowContext(ctx, `
+		SELECT COUNT(*) FROM information_schema.columns
+		WHERE table_schema = DATABASE() AND table_name = ? AND column_name = ?`, added[1], added[2]), &n)
+	return n > 0, err
 }

@@ -21,7 +21,7 @@ func TestMigrateTwiceAndAtOnce(t *testing.T) {
 		}
 	})
 	e := newEnv(t, engines[0], dsn)
-	if n := e.count(`SELECT COUNT(*) FROM schema_migrations`); n != 2 {
+	if n := e.count(`SELECT COUNT(*) FROM schema_migrations`); n != 3 {
 		t.Errorf("%d migrations are noted", n)
 	}
 }
@@ -64,6 +64,7 @@ func TestSchemaForbids(t *testing.T) {
 			`UPDATE holdings SET units = 3 WHERE sale = '` + many.ID + `'`,
 			`UPDATE holdings SET units = -1 WHERE sale = '` + many.ID + `'`,
 			`UPDATE sales SET closes_at = opens_at WHERE id = '` + sale.ID + `'`,
+			`UPDATE sales SET ticket = 'gold' WHERE id = '` + sale.ID + `'`,
 		} {
 			if _, err := e.db.ExecContext(e.Context(), bad); err == nil {
 				e.Errorf("allowed: %s", bad)

@@ -10,13 +10,13 @@ import (
 	"seckill/shared/seckill"
 )
 
-const saleColumns = `id, sku, price_minor, currency, units, buyer_limit, opens_at, closes_at, pay_window_ms, paused, epoch, version`
+const saleColumns = `id, sku, price_minor, currency, units, buyer_limit, opens_at, closes_at, pay_window_ms, paused, ticket, epoch, version`
 
 func scanSale(row scanner) (seckill.Sale, error) {
 	var s seckill.Sale
 	var windowMS int64
 	err := row.Scan(&s.ID, &s.SKU, &s.PriceMinor, &s.Currency, &s.Units, &s.Limit,
-		&s.OpensAt, &s.ClosesAt, &windowMS, &s.Paused, &s.Epoch, &s.Version)
+		&s.OpensAt, &s.ClosesAt, &windowMS, &s.Paused, &s.Ticket, &s.Epoch, &s.Version)
 	s.PayWindow = time.Duration(windowMS) * time.Millisecond
 	return s, err
 }
@@ -62,9 +62,9 @@ func insertSale(ctx context.Context, tx *sql.Tx, sale seckill.Sale, at time.Time
 		return sale, noSuchItem(err)
 	}
 	sale.Epoch, sale.Version = 0, 1
-	_, err := exec(ctx, tx, `INSERT INTO sales (`+saleColumns+`, created_at, updated_at) VALUES (`+marks(14)+`)`,
+	_, err := exec(ctx, tx, `INSERT INTO sales (`+saleColumns+`, created_at, updated_at) VALUES (`+marks(15)+`)`,
 		sale.ID, sale.SKU, sale.PriceMinor, sale.Currency, sale.Units, sale.Limit,
-		sale.OpensAt, sale.ClosesAt, sale.PayWindow.Milliseconds(), sale.Paused, sale.Epoch, sale.Version, at, at)
+		sale.OpensAt, sale.ClosesAt, sale.PayWindow.Milliseconds(), sale.Paused, sale.Ticket, sale.Epoch, sale.Version, at, at)
 	if err != nil {
 		return sale, raced(err)
 	}
@@ -97,10 +97,10 @@ func amendSale(ctx context.Context, tx *sql.Tx, old, sale seckill.Sale, at time.
 	sale.Version++
 	return sale, execOnce(ctx, tx, `
 		UPDATE sales SET sku = ?, price_minor = ?, currency = ?, units = ?, buyer_limit = ?, opens_at = ?,
-			closes_at = ?, pay_window_ms = ?, paused = ?, version = ?, updated_at = ?
+			closes_at = ?, pay_window_ms = ?, paused = ?, ticket = ?, version = ?, updated_at = ?
 		WHERE id = ? AND version = ? AND epoch = ?`,
 		sale.SKU, sale.PriceMinor, sale.Currency, sale.Units, sale.Limit, sale.OpensAt,
-		sale.ClosesAt, sale.PayWindow.Milliseconds(), sale.Paused, sale.Version, at, sale.ID, old.Version, old.Epoch)
+		sale.ClosesAt, sale.PayWindow.Milliseconds(), sale.Paused, sale.Ticket, sale.Version, at, sale.ID, old.Version, old.Epoch)
 }
 
 // mayRebase allows another SKU or limit only while no claim can have been

@@ -148,12 +148,13 @@ func TestLimitAndSKUAreFixedOncePrepared(t *testing.T) {
 		}
 		limit, sku, price := sale, sale, sale
 		limit.Limit, sku.SKU, price.PriceMinor = 3, "other", 12900
+		price.Ticket = seckill.TicketWork
 		for _, bad := range []seckill.Sale{limit, sku} {
 			if _, err := e.PutSale(e.Context(), bad); !errors.Is(err, seckill.ErrConflict) {
 				e.Errorf("%+v: %v", bad, err)
 			}
 		}
-		if put, err := e.PutSale(e.Context(), price); err != nil || put.PriceMinor != 12900 || put.Epoch != 1 || put.Limit != 2 {
+		if put, err := e.PutSale(e.Context(), price); err != nil || put.PriceMinor != 12900 || put.Epoch != 1 || put.Limit != 2 || put.Ticket != seckill.TicketWork {
 			e.Errorf("price: %+v, %v", put, err)
 		}
 		unbuilt := e.sale(10, 1)

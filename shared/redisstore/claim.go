@@ -45,12 +45,12 @@ func (s *Store) Claim(ctx context.Context, sale string, requests []seckill.Claim
 		return decisions, err
 	}
 	keys := saleKeys(sale)
-	args := make([]any, 1, 1+3*len(bound))
+	args := make([]any, 1, 1+4*len(bound))
 	args[0] = rateGap.Milliseconds()
 	for _, i := range bound {
 		r := requests[i]
 		keys = append(keys, rateKey(sale, r.Buyer))
-		args = append(args, r.ID, r.Buyer, r.Quantity)
+		args = append(args, r.ID, r.Buyer, r.Quantity, ticketArg(r.Ticket))
 	}
 	reply, err := s.scripts.claim.Run(ctx, s.client, keys, args...).StringSlice()
 	if err != nil {
@@ -230,7 +230,7 @@ func (h claimHead) decision(answer string, r seckill.ClaimRequest) (seckill.Deci
 		var ms int64
 		ms, err = strconv.ParseInt(rest, 10, 64)
 		d.RetryIn = time.Duration(ms) * time.Millisecond
-	case "key_reused", "limit_reached", "closed", "paused", "sold_out":
+	case "ticket_required", "ticket_expired", "key_reused", "limit_reached", "closed", "paused", "sold_out":
 	default:
 		return d, unexpected(h.shared.Sale, answer)
 	}
@@ -238,6 +238,14 @@ func (h claimHead) decision(answer string, r seckill.ClaimRequest) (seckill.Deci
 		return d, unexpected(h.shared.Sale, answer)
 	}
 	return d, nil
+}
+
+// ticketArg writes a ticket as claim.lua reads it.
+func ticketArg(t seckill.Ticket) string {
+	if t.Kind == seckill.TicketNone {
+		return ""
+	}
+	return fmt.Sprintf("%s %d %d", t.Kind, t.Epoch, t.Until.UnixMilli())
 }
 
 func integers(texts ...string) ([]int64, error) {

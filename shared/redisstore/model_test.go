@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"seckill/shared/seckill"
 	"seckill/shared/testenv"
@@ -18,6 +19,7 @@ import (
 // became of each. It is so small that it can be seen to be right.
 type model struct {
 	units, limit int64
+	ticket       seckill.Ticket // one that enters; none if the sale asks for none
 	claims       map[string]*seckill.Claim
 	order        []string
 }
@@ -57,6 +59,10 @@ func (m *model) decide(r seckill.ClaimRequest) seckill.Outcome {
 		return seckill.OutcomeHeld
 	case held+r.Quantity > m.limit:
 		return seckill.OutcomeLimit
+	case r.Ticket.Kind == seckill.TicketNone && m.ticket.Kind != seckill.TicketNone:
+		return seckill.OutcomeNoTicket
+	case r.Ticket != m.ticket:
+		return seckill.OutcomeOldTicket
 	case m.stock() < r.Quantity:
 		return seckill.OutcomeSoldOut
 	}
@@ -65,10 +71,17 @@ func (m *model) decide(r seckill.ClaimRequest) seckill.Outcome {
 	return seckill.OutcomeReserved
 }
 
+// bad are tickets that do not enter where this one does.
+func bad(good seckill.Ticket) []seckill.Ticket {
+	kind, epoch, over := good, good, good
+	kind.Kind, epoch.Epoch, over.Until = seckill.TicketWork, good.Epoch+1, time.Now().Add(-time.Second)
+	return []seckill.Ticket{{}, kind, epoch, over}
+}
+
 // play runs random operations on a sale and on its model and returns the
 // first difference, or the first law that does not hold.
 func play(ctx context.Context, w world, sale seckill.Sale, seed uint64, steps int) error {
-	m := &model{units: sale.Units, limit: sale.Limit, claims: map[string]*seckill.Claim{}}
+	m := &model{units: sale.Units, limit: sale.Limit, ticket: ticketFor(sale), claims: map[string]*seckill.Claim{}}
 	random := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test must be able to repeat itself
 	for step := range steps {
 		if err := m.step(ctx, w, sale, random); err != nil {
@@ -105,6 +118,10 @@ func (m *model) stepClaim(ctx context.Context, w world, sale seckill.Sale, rando
 	batch := make([]seckill.ClaimRequest, 1+random.IntN(4))
 	for i := range batch {
 		batch[i] = request(fmt.Sprintf("b%d", random.IntN(5)), 1+random.Int64N(sale.Limit+1))
+		batch[i].Ticket = m.ticket
+		if m.ticket.Kind != seckill.TicketNone && random.IntN(4) == 0 {
+			batch[i].Ticket = bad(m.ticket)[random.IntN(4)]
+		}
 		if len(m.order) > 0 && random.IntN(4) == 0 { // a repeat, perhaps of another buyer's claim
 			batch[i].ID = m.order[random.IntN(len(m.order))]
 			if c := m.claims[batch[i].ID]; random.IntN(3) > 0 {
@@ -178,6 +195,7 @@ func TestRandomOperationsFollowTheModel(t *testing.T) {
 		for seed := range uint64(12) {
 			sale := saleFor(t, 1+int64(seed), 1+int64(seed%3))
 			sale.ID += fmt.Sprintf("-%d", seed)
+			sale.Ticket = []seckill.TicketKind{seckill.TicketNone, seckill.TicketSigned}[seed%2]
 			w.build(t, sale, sale.Units, nil)
 			if err := play(t.Context(), w, sale, seed, 120); err != nil {
 				t.Fatal(err)
@@ -200,6 +218,11 @@ func TestAMutatedScriptIsNoticed(t *testing.T) {
 		"buyer keeps his units":   {"    drop_held(buyer, claim)\n", ""},
 		"reserved is not settled": {"if counting then s.reserved = s.reserved - units end", ""},
 		"log entry stays":         {"    b.ended[#b.ended + 1] = entry\n", ""},
+		"nobody needs a ticket":   {"if not kind then", "if false then"},
+		"any ticket enters":       {"if why then return why end", "if why == 'ticket_required' then return why end"},
+		"a ticket of any kind":    {"if kind ~= sale[8] or", "if"},
+		"a ticket of any epoch":   {"or epoch ~= s.epoch or", "or"},
+		"a ticket for ever":       {"or tonumber(until_ms) <= now then", "then"},
 		"no claim log":            {"redis.call('XADD', KEYS[5], '*', 'claim', c.id .. '|' .. c.buyer .. '|' .. c.units .. terms .. c.seq .. '|' .. now_text)", "'0-1'"},
 	}
 	addr := testenv.Redis(t)
@@ -219,6 +242,8 @@ func TestAMutatedScriptIsNoticed(t *testing.T) {
 			for seed := range uint64(12) {
 				sale := saleFor(t, 1+int64(seed), 1+int64(seed%3))
 				sale.ID += fmt.Sprintf("-%d", seed)
+				sale.Ticket = []seckill.TicketKind{seckill.TicketNone, seckill.TicketSigned}[seed%2]
+				sale.Ticket = []seckill.TicketKind{seckill.TicketNone, seckill.TicketSigned}[seed%2]
 				w.build(t, sale, sale.Units, nil)
 				if play(t.Context(), w, sale, seed, 120) != nil {
 					return

@@ -53,7 +53,8 @@ func (f fields) head(sale string) seckill.SaleHead {
 			ID: sale, SKU: f["sku"], PriceMinor: f.int("price_minor"), Currency: f["currency"],
 			Units: f.int("opened"), Limit: f.int("limit"), OpensAt: f.time("opens_ms"), ClosesAt: f.time("closes_ms"),
 			PayWindow: time.Duration(f.int("pay_window_ms")) * time.Millisecond, Paused: f["paused"] == "1",
-			Epoch: f.int("epoch"), Version: f.int("version"),
+			Ticket: seckill.TicketKind(f["ticket"]),
+			Epoch:  f.int("epoch"), Version: f.int("version"),
 		},
 		Stock: f.int("stock"), Opened: f.int("opened"), Held: f.int("held"), Reserved: f.int("reserved"),
 		Debt: f.int("debt"), Seq: f.int("seq"), Accepted: f.int("seq") - f.int("lift_seq"), Fence: seckill.Fence(f["fence"]),
@@ -94,7 +95,7 @@ func mutable(sale seckill.Sale) []any {
 	}
 	return []any{
 		"price_minor", sale.PriceMinor, "currency", sale.Currency, "opens_ms", sale.OpensAt.UnixMilli(),
-		"pay_window_ms", sale.PayWindow.Milliseconds(), "paused", paused,
+		"pay_window_ms", sale.PayWindow.Milliseconds(), "paused", paused, "ticket", string(sale.Ticket),
 	}
 }
 

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"seckill/shared/seckill"
 )
@@ -10,20 +11,20 @@ import (
 // Peek takes a short look at a sale, by plain reads of three keys.
 func (s *Store) Peek(ctx context.Context, sale string) (seckill.SalePeek, error) {
 	pipe := s.client.Pipeline()
-	state := pipe.HMGet(ctx, saleKey(sale), "epoch", "seq", "limit", "fence", "paused", "opens_ms", "closes_ms")
+	state := pipe.HMGet(ctx, saleKey(sale), "epoch", "seq", "limit", "fence", "paused", "opens_ms", "closes_ms", "ticket")
 	stock, claims, now := pipe.Get(ctx, stockKey(sale)), pipe.HLen(ctx, claimsKey(sale)), pipe.Time(ctx)
 	if _, err := pipe.Exec(ctx); err != nil && !isReply(err) {
 		return seckill.SalePeek{}, unavailable("peek at sale "+sale, err)
 	}
-	texts := make([]string, 0, 8)
+	texts := make([]string, 0, 9)
 	for _, value := range append(state.Val(), stock.Val()) {
 		text, _ := value.(string)
 		texts = append(texts, text)
 	}
-	if len(texts) != 8 || texts[3] != "" {
+	if len(texts) != 9 || texts[3] != "" {
 		return seckill.SalePeek{}, nil
 	}
-	n, err := integers(texts[0], texts[1], texts[2], texts[4], texts[5], texts[6], texts[7])
+	n, err := integers(texts[0], texts[1], texts[2], texts[4], texts[5], texts[6], texts[8])
 	if err != nil {
 		return seckill.SalePeek{}, nil //nolint:nilerr // not loaded, or spoiled: claim.lua says which
 	}
@@ -31,6 +32,8 @@ func (s *Store) Peek(ctx context.Context, sale string) (seckill.SalePeek, error)
 	return seckill.SalePeek{
 		Open:  n[3] == 0 && ms >= n[4] && ms < n[5],
 		Epoch: n[0], Seq: n[1], Limit: n[2], Stock: n[6], Claims: claims.Val(),
+		Loaded: true, Paused: n[3] != 0, Ticket: seckill.TicketKind(texts[7]),
+		OpensAt: time.UnixMilli(n[4]).UTC(), ClosesAt: time.UnixMilli(n[5]).UTC(), Now: now.Val().UTC(),
 	}, nil
 }
 

@@ -62,6 +62,14 @@ func saleFor(t *testing.T, units, limit int64) seckill.Sale {
 	}
 }
 
+// ticketFor is a ticket that enters a sale, none if it asks for none.
+func ticketFor(sale seckill.Sale) seckill.Ticket {
+	if sale.Ticket == seckill.TicketNone {
+		return seckill.Ticket{}
+	}
+	return seckill.Ticket{Kind: sale.Ticket, Epoch: sale.Epoch, Until: time.Now().Add(time.Hour)}
+}
+
 // opened puts a sale on sale that has no orders yet.
 func (w world) opened(t *testing.T, units, limit int64) seckill.Sale {
 	t.Helper()

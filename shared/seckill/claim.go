@@ -10,6 +10,8 @@ type ClaimRequest struct {
 	Quantity int64
 	// Key is the buyer's Idempotency-Key, empty if none was sent.
 	Key string
+	// Ticket is what the attempt's ticket says, if it has a genuine one.
+	Ticket Ticket
 }
 
 // Outcome is how a claim attempt was decided.
@@ -17,18 +19,20 @@ type Outcome string
 
 // The outcomes of a claim attempt. Each is a word that lua/claim.lua answers.
 const (
-	OutcomeReserved  Outcome = "reserved"      // accepted now, or this same id was accepted before
-	OutcomeHeld      Outcome = "held"          // the buyer is at the limit: Claim is the one he holds
-	OutcomeSoldOut   Outcome = "sold_out"      // not enough stock
-	OutcomeLimit     Outcome = "limit_reached" // would pass the buyer's limit
-	OutcomeNotOpen   Outcome = "not_open"      // OpensAt says when
-	OutcomeClosed    Outcome = "closed"        // the sale is over
-	OutcomePaused    Outcome = "paused"        // the operator paused the sale
-	OutcomeRate      Outcome = "rate"          // RetryIn says when to ask again
-	OutcomeReused    Outcome = "key_reused"    // the key or id belongs to another request
-	OutcomeNotLoaded Outcome = "not_loaded"    // Redis does not hold the sale
-	OutcomeFenced    Outcome = "fenced"        // the sale is being rebuilt
-	OutcomeCorrupt   Outcome = "corrupt"       // the sale's numbers do not add up; the script fenced it
+	OutcomeReserved  Outcome = "reserved"        // accepted now, or this same id was accepted before
+	OutcomeHeld      Outcome = "held"            // the buyer is at the limit: Claim is the one he holds
+	OutcomeSoldOut   Outcome = "sold_out"        // not enough stock
+	OutcomeLimit     Outcome = "limit_reached"   // would pass the buyer's limit
+	OutcomeNotOpen   Outcome = "not_open"        // OpensAt says when
+	OutcomeClosed    Outcome = "closed"          // the sale is over
+	OutcomePaused    Outcome = "paused"          // the operator paused the sale
+	OutcomeRate      Outcome = "rate"            // RetryIn says when to ask again
+	OutcomeNoTicket  Outcome = "ticket_required" // the sale asks for a ticket
+	OutcomeOldTicket Outcome = "ticket_expired"  // the ticket's time is over, or the sale was built anew or asks for another kind
+	OutcomeReused    Outcome = "key_reused"      // the key or id belongs to another request
+	OutcomeNotLoaded Outcome = "not_loaded"      // Redis does not hold the sale
+	OutcomeFenced    Outcome = "fenced"          // the sale is being rebuilt
+	OutcomeCorrupt   Outcome = "corrupt"         // the sale's numbers do not add up; the script fenced it
 )
 
 // Decision answers a ClaimRequest.
@@ -63,6 +67,13 @@ type SalePeek struct {
 	// Claims counts the claims that were ever accepted; who is told that he has
 	// none must be told of the same count.
 	Claims int64
+	// Loaded: Redis holds the sale and it is not fenced; else all is zero.
+	Loaded   bool
+	Paused   bool
+	Ticket   TicketKind
+	OpensAt  time.Time
+	ClosesAt time.Time
+	Now      time.Time // Redis' clock
 }
 
 // ClaimStatus is what became of an accepted claim.

@@ -17,6 +17,8 @@ type Sale struct {
 	PayWindow time.Duration
 	// Paused stops claims without closing the sale.
 	Paused bool
+	// Ticket is what a claim needs to enter; it may change while the sale lives.
+	Ticket TicketKind
 	// Epoch counts how often Redis was built from MySQL; 0 means never.
 	Epoch int64
 	// Version grows by one with each change of the sale.
@@ -68,6 +70,8 @@ func (s Sale) Validate() error {
 		return fieldError("units", "must be 1 to %d", UnitsMax)
 	case s.Limit < 1 || s.Limit > QuantityMax:
 		return fieldError("limit", "must be 1 to %d", QuantityMax)
+	case !s.Ticket.Valid():
+		return fieldError("ticket", `must be "none", "signed" or "work"`)
 	case s.OpensAt.IsZero():
 		return fieldError("opens_at", "must be an RFC 3339 instant with offset")
 	case !s.ClosesAt.After(s.OpensAt):
