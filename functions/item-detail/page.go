@@ -51,6 +51,8 @@ type saleJSON struct {
 	// Stock is null when the sale is not loaded or nobody can tell.
 	Stock   *int64 `json:"stock"`
 	SoldOut bool   `json:"sold_out"`
+	// Ticket is the kind of entry ticket that a claim needs, if any.
+	Ticket seckill.TicketKind `json:"ticket,omitempty"`
 }
 
 type listJSON struct {
@@ -92,7 +94,7 @@ func (d detail) json(stocks map[string]int64, now time.Time) itemJSON {
 	for i, s := range d.Sales {
 		sale := saleJSON{
 			ID: s.ID, PriceMinor: s.PriceMinor, Currency: s.Currency, OpensAt: s.OpensAt, ClosesAt: s.ClosesAt,
-			Limit: s.Limit, State: s.State(now),
+			Limit: s.Limit, State: s.State(now), Ticket: s.Ticket,
 		}
 		if stock, known := stocks[s.ID]; known {
 			stock = max(stock, 0)

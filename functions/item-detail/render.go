@@ -127,7 +127,7 @@ func saleValues(s seckill.Sale, p *page, words map[string]string) values {
 	}
 	return plain(
 		"id", s.ID, "price", amount(s.PriceMinor, s.Currency), "state", string(state), "state_text", stateText,
-		"stock", stock, "bar", bar, "stock_text", stockText,
+		"stock", stock, "bar", bar, "ticket", string(s.Ticket), "stock_text", stockText,
 		"units", strconv.FormatInt(s.Units, 10), "limit", strconv.FormatInt(s.Limit, 10),
 		"opens_ms", strconv.FormatInt(s.OpensAt.UnixMilli(), 10), "closes_ms", strconv.FormatInt(s.ClosesAt.UnixMilli(), 10),
 		"opens_at", s.OpensAt.Format(time.RFC3339), "opens_text", s.OpensAt.Format("2006-01-02 15:04 MST"),

@@ -3,8 +3,6 @@ package seckillhttp
 import (
 	"errors"
 	"time"
-
-	"seckill/shared/ticket"
 )
 
 // Config is what an operator may set of this function.
@@ -26,8 +24,6 @@ type Config struct {
 	WaitMax time.Duration `envconfig:"RESULT_WAIT_MAX" default:"30s"`
 	// WaitersMax bounds the readers that wait at the same time.
 	WaitersMax int `envconfig:"RESULT_WAITERS_MAX" default:"10000"`
-	// Ticket is how entry tickets are given out and read.
-	Ticket ticket.Config
 }
 
 // Validate refuses what cannot work.

@@ -49,7 +49,8 @@ type Handler struct {
 	routes       http.Handler
 }
 
-// New returns the function. It holds no connection of its own.
+// New returns the function. It holds no connection of its own. It gives out no
+// tickets and takes none (see TicketsBy).
 func New(config Config, reservations Reservations, publisher Publisher, buyers Buyers) *Handler {
 	h := &Handler{
 		config:       config,
@@ -57,7 +58,7 @@ func New(config Config, reservations Reservations, publisher Publisher, buyers B
 		buyers:       buyers,
 		batches:      newBatches(config, reservations, publisher),
 		results:      newResults(config, reservations),
-		desk:         ticket.NewDesk(config.Ticket),
+		desk:         ticket.NewDesk(ticket.Config{}),
 	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /sales/{sale}/claims", h.postClaim)
@@ -65,6 +66,13 @@ func New(config Config, reservations Reservations, publisher Publisher, buyers B
 	mux.HandleFunc("POST /sales/{sale}/ticket", h.postTicket)
 	mux.HandleFunc("GET /sales/{sale}/ticket", h.getPuzzle)
 	h.routes = problem.Routes(mux)
+	return h
+}
+
+// TicketsBy has desk give out tickets and read them. It is called before the
+// function serves, and returns it.
+func (h *Handler) TicketsBy(desk *ticket.Desk) *Handler {
+	h.desk = desk
 	return h
 }
 

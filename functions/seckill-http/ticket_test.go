@@ -19,13 +19,11 @@ import (
 	"seckill/shared/ticket"
 )
 
-// ticketConfig has a desk that gives tickets out.
-func ticketConfig() seckillhttp.Config {
-	c := testConfig()
+// newDesk gives tickets out.
+func newDesk() *ticket.Desk {
 	var secret [32]byte
 	_, _ = rand.Read(secret[:])
-	c.Ticket = ticket.Config{Secret: hex.EncodeToString(secret[:]), For: time.Minute, Work: 1000}
-	return c
+	return ticket.NewDesk(ticket.Config{Secret: hex.EncodeToString(secret[:]), For: time.Minute, Work: 1000})
 }
 
 // doors is the function over a Redis of its own sales.
@@ -35,12 +33,12 @@ type doors struct {
 	redis *redisstore.Store
 }
 
-func newDoors(t *testing.T, c seckillhttp.Config) doors {
+func newDoors(t *testing.T, desk *ticket.Desk) doors {
 	t.Helper()
 	redis, err := redisstore.Open(redisstore.Config{Addrs: []string{testenv.Redis(t)}, ConnsMax: 4, Timeout: 5 * time.Second})
 	must(t, err)
 	t.Cleanup(func() { _ = redis.Close() })
-	return doors{seckillhttp.New(c, redis, &fakeBroker{}, fakeBuyers{}), t, redis}
+	return doors{seckillhttp.New(testConfig(), redis, &fakeBroker{}, fakeBuyers{}).TicketsBy(desk), t, redis}
 }
 
 // sale puts one on sale.
@@ -88,7 +86,7 @@ func (d doors) ticket(sale seckill.Sale, buyer, body string) string {
 
 func TestClaimNeedsTheTicketOfItsBuyerInItsSale(t *testing.T) {
 	t.Parallel()
-	d := newDoors(t, ticketConfig())
+	d := newDoors(t, newDesk())
 	sale := d.sale(seckill.TicketSigned, nil)
 	other := d.sale(seckill.TicketSigned, func(s *seckill.Sale) { s.ID += "-other" })
 	alice := d.ticket(sale, "alice", "")
@@ -111,7 +109,7 @@ func TestClaimNeedsTheTicketOfItsBuyerInItsSale(t *testing.T) {
 
 func TestTicketTakesWork(t *testing.T) {
 	t.Parallel()
-	d := newDoors(t, ticketConfig())
+	d := newDoors(t, newDesk())
 	sale := d.sale(seckill.TicketWork, nil)
 	path := "/sales/" + sale.ID + "/ticket"
 	first := d.answers(200, "", http.MethodPost, path, "alice", "")
@@ -150,7 +148,7 @@ func solved(t *testing.T, puzzle map[string]any) string {
 
 func TestOnlyAnOpenSaleGivesTickets(t *testing.T) {
 	t.Parallel()
-	d := newDoors(t, ticketConfig())
+	d := newDoors(t, newDesk())
 	now := time.Now()
 	for name, c := range map[string]struct {
 		kind   seckill.TicketKind
@@ -178,7 +176,7 @@ func TestOnlyAnOpenSaleGivesTickets(t *testing.T) {
 // Without the secret nobody can be let in, and nobody is.
 func TestNoSecretNoEntry(t *testing.T) {
 	t.Parallel()
-	d := newDoors(t, testConfig())
+	d := newDoors(t, ticket.NewDesk(ticket.Config{}))
 	sale := d.sale(seckill.TicketSigned, nil)
 	d.answers(503, "unavailable", http.MethodPost, "/sales/"+sale.ID+"/ticket", "alice", "")
 	d.claims(403, "ticket_required", sale, "alice", "signed.1.9999999999999.AA")
@@ -194,10 +192,11 @@ func TestRememberedRefusalAsksForTheTicket(t *testing.T) {
 			peek:      seckill.SalePeek{Open: true, Epoch: 1, Seq: 5, Limit: 1, Ticket: seckill.TicketWork},
 			claimants: map[string]struct{}{},
 		}
-		config := ticketConfig()
+		config := testConfig()
 		config.SoldOutFor = 5 * time.Millisecond
-		h := seckillhttp.New(config, redis, &fakeBroker{}, fakeBuyers{})
-		desk, bob := ticket.NewDesk(config.Ticket), ticket.Holder{Sale: "s1", Buyer: "bob"}
+		desk := newDesk()
+		h := seckillhttp.New(config, redis, &fakeBroker{}, fakeBuyers{}).TicketsBy(desk)
+		bob := ticket.Holder{Sale: "s1", Buyer: "bob"}
 		good, _ := desk.Issue(bob, seckill.TicketWork, 1, time.Now())
 		old, _ := desk.Issue(bob, seckill.TicketWork, 2, time.Now())
 		call(h, http.MethodPost, claimsPath, "first", `{"quantity":1}`)

@@ -19,6 +19,7 @@ import (
 	"seckill/shared/problem"
 	"seckill/shared/seckill"
 	"seckill/shared/serve"
+	"seckill/shared/ticket"
 )
 
 // settings are those of all functions, read as each of them reads its own.
@@ -31,6 +32,7 @@ type settings struct {
 	Item     itemdetail.Config
 	Order    orderhttp.Config
 	Bridge   natsbridge.Config
+	Ticket   ticket.Config
 }
 
 // gateway sends a request to the function it is for.
@@ -93,7 +95,7 @@ func mount(ctx context.Context, p *parts, base string) (*gateway, error) {
 	mysql, redis, nats := serve.Check{Name: "mysql", Ping: p.mysql.Ping}, serve.Check{Name: "redis", Ping: p.redis.Ping}, serve.Check{Name: "nats", Ping: p.queue.Ping}
 	g := &gateway{
 		functions: map[string]http.Handler{
-			"seckill-http":   serve.Handler(s.Serve, seckillhttp.New(s.Seckill, p.redis, p.queue, buyers), redis, nats),
+			"seckill-http":   serve.Handler(s.Serve, seckillhttp.New(s.Seckill, p.redis, p.queue, buyers).TicketsBy(ticket.NewDesk(s.Ticket)), redis, nats),
 			"order-consumer": serve.Handler(s.Serve, orderconsumer.New(s.Consumer, p.mysql, p.redis), mysql, redis),
 			"expiry-cron":    serve.Handler(s.Serve, expirycron.New(s.Cron, p.mysql, p.redis, p.queue, time.Now).RefundBy(provider), mysql, redis, nats),
 			"item-detail":    serve.Handler(s.Serve, item, redis, mysql),

@@ -61,6 +61,7 @@ func TestBuyersInABrowser(t *testing.T) {
 		"limit of several":                 (*shopWindow).several,
 		"pages around":                     (*shopWindow).around,
 		"trouble on the way":               (*shopWindow).trouble,
+		"a ticket for work":                (*shopWindow).ticketForWork,
 	} {
 		t.Run(name, func(t *testing.T) {
 			way(shop.on(t))

@@ -28,7 +28,7 @@ func setDefaults(base string) error {
 			return err
 		}
 	}
-	for _, name := range []string{"AUTH_HMAC_SECRET", "PAYMENT_WEBHOOK_SECRET"} {
+	for _, name := range []string{"AUTH_HMAC_SECRET", "PAYMENT_WEBHOOK_SECRET", "TICKET_SECRET"} {
 		secret := make([]byte, 32)
 		if _, err := rand.Read(secret); err != nil {
 			return err

@@ -185,7 +185,7 @@ func (c *check) alike(where, name string, f stackFunction) {
 		if o.program != name {
 			continue
 		}
-		there := slices.DeleteFunc(slices.Clone(o.secrets), func(s string) bool { return s == "nats-creds" })
+		there := slices.DeleteFunc(slices.Clone(o.secrets), func(s string) bool { return s == "nats-creds" || s == "ticket-secret" })
 		slices.Sort(there)
 		if here := slices.Sorted(slices.Values(f.Secrets)); !slices.Equal(here, there) {
 			c.report(where, "has the secrets %v, on Knative %v", here, there)

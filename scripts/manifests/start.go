@@ -24,6 +24,7 @@ var samples = map[string]string{
 	"nats-creds":             "-----BEGIN NATS USER JWT-----",
 	"payment-webhook-secret": "whsec_c2FtcGxlLXNhbXBsZS1zYW1wbGUtc2FtcGxl",
 	"redis-password":         "sample",
+	"ticket-secret":          strings.Repeat("sample-", 6),
 }
 
 // loadTest, laid beside a function's main, reads the settings as the function

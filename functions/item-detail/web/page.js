@@ -149,10 +149,12 @@
     }
     return null;
   };
+  const unticketed = (code) => /^(ticket|work)_/.test(code ?? "");
   const refused = (told) => {
     if (!told) return show("unavailable");
     const code = told.body.code;
     if (code === "unauthenticated") return show("sign-in", "unauthenticated");
+    if (unticketed(code)) return show("refused", "entry");
     show("refused", words[code] ? code : "unavailable");
   };
 
@@ -161,16 +163,54 @@
   const claims = `/sales/${sale}/claims`;
   const newKey = () => [...crypto.getRandomValues(new Uint8Array(16))].map((b) => b.toString(16).padStart(2, "0")).join("");
 
+  // The entry ticket of this buyer, which the open sale gives to who asks, or
+  // to who solves its puzzle.
+  let ticket = "";
+  const json = { "Content-Type": "application/json" };
+  const enter = async () => {
+    const door = `/sales/${sale}/ticket`, retrying = () => say("retrying");
+    show("preparing");
+    const told = await ask(door, { method: "POST" }, retrying);
+    if (!told?.body.challenge) return told;
+    // A page that came over plain http from elsewhere may not compute hashes.
+    if (!crypto.subtle) return { body: { code: "insecure" } };
+    const altcha = await solve(told.body);
+    return ask(door, { method: "POST", headers: json, body: JSON.stringify({ altcha }) }, retrying);
+  };
+  // solve finds the number whose hash after the salt is the challenge; "" if
+  // there is none.
+  const solve = async ({ algorithm, challenge, salt, signature, maxnumber }) => {
+    const wanted = challenge.match(/../g).map((hex) => parseInt(hex, 16)), text = new TextEncoder();
+    const fits = (sum) => wanted.every((byte, i) => byte === sum[i]);
+    for (let from = 0; from <= maxnumber; from += 256) {
+      const sums = await Promise.all(Array.from({ length: 256 }, (_, i) => crypto.subtle.digest("SHA-256", text.encode(salt + (from + i)))));
+      const found = sums.findIndex((sum) => fits(new Uint8Array(sum)));
+      if (found >= 0) return btoa(JSON.stringify({ algorithm, challenge, number: from + found, salt, signature }));
+    }
+    return "";
+  };
+
   // claim makes the attempt that is remembered, with its one key, until there
-  // is an answer.
-  const claim = async () => {
+  // is an answer. A new attempt is known to need a ticket; one that went before
+  // may have been accepted, which is told without one.
+  const claim = async (entering = false) => {
     const attempt = recall();
     show("claiming");
     for (let tries = 0; ; tries++) {
-      const told = await ask(claims, {
+      const told = entering && !ticket ? await enter() : await ask(claims, {
         method: "POST", body: JSON.stringify({ quantity: attempt.quantity }),
-        headers: { "Content-Type": "application/json", "Idempotency-Key": attempt.key },
+        headers: { ...json, "Idempotency-Key": attempt.key, ...ticket && { "Entry-Ticket": ticket } },
       }, () => say("retrying"));
+      if (told?.body.ticket) {
+        ticket = told.body.ticket;
+        show("claiming");
+        continue;
+      }
+      if (unticketed(told?.body.code) && tries < 5) {
+        ticket = "";
+        entering = true;
+        continue;
+      }
       // An order whose time ran out is held until the next sweep takes it.
       if (told?.status === 200 && told.body.claim === attempt.old && tries < 15) {
         say("retrying");
@@ -282,7 +322,8 @@
     }
     stream?.close();
     show("cancelling");
-    await ask(`/orders/${order.id}/cancel`, { method: "POST" }, () => say("retrying"));
+    // Who leaves the page meanwhile has cancelled all the same.
+    await ask(`/orders/${order.id}/cancel`, { method: "POST", keepalive: true }, () => say("retrying"));
     step = "";
     load(order.id);
   };
@@ -293,8 +334,9 @@
     stream?.close();
     order = null;
     // An attempt whose outcome is unknown goes on with its key.
-    if (!attempt.key || attempt.claim) remember({ key: newKey(), quantity, old });
-    claim();
+    const fresh = !attempt.key || attempt.claim;
+    if (fresh) remember({ key: newKey(), quantity, old });
+    claim(fresh && of.ticket !== "");
   };
   // resume goes on where the buyer was.
   const resume = async () => {
@@ -316,6 +358,7 @@
       const found = (await answer.json()).sales.find((s) => s.id === sale);
       if (!found) return;
       of.state = found.state;
+      of.ticket = found.ticket ?? "";
       of.opens = Date.parse(found.opens_at);
       of.closes = Date.parse(found.closes_at);
       const was = of.stock;

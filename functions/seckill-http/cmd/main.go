@@ -15,6 +15,7 @@ import (
 	"seckill/shared/natsqueue"
 	"seckill/shared/redisstore"
 	"seckill/shared/serve"
+	"seckill/shared/ticket"
 )
 
 type settings struct {
@@ -23,6 +24,7 @@ type settings struct {
 	Identity identity.Config
 	Redis    redisstore.Config
 	NATS     natsqueue.Config
+	Ticket   ticket.Config
 }
 
 func main() {
@@ -58,7 +60,8 @@ func run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return serve.Run(ctx, c.Serve, seckillhttp.New(c.Function, seckillhttp.Waking(redis, queue), queue, buyers),
+	function := seckillhttp.New(c.Function, seckillhttp.Waking(redis, queue), queue, buyers).TicketsBy(ticket.NewDesk(c.Ticket))
+	return serve.Run(ctx, c.Serve, function,
 		serve.Check{Name: "redis", Ping: redis.Ping},
 		serve.Check{Name: "nats", Ping: queue.Ping})
 }
