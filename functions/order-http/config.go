@@ -12,6 +12,9 @@ type Config struct {
 	WebhookSecret string `envconfig:"PAYMENT_WEBHOOK_SECRET" secret:"true"`
 	// PayURL is where the simulated provider's pay pages are.
 	PayURL string `envconfig:"PAYMENT_URL" default:"http://127.0.0.1:8080/pay"`
+	// Simulated has the function serve those pages itself, at /pay: whoever
+	// opens one decides that an order is paid, without money.
+	Simulated bool `envconfig:"PAYMENT_SIMULATED" default:"false"`
 }
 
 // Validate refuses what cannot work; the secret's form is checked by its user.

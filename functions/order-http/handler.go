@@ -92,5 +92,15 @@ func New(orders Orders, claims Claims, identity Identity, provider Provider, now
 	return h
 }
 
+// PaysAt has the function serve a provider's pages at /pay, for trying out. It
+// is called before the function serves, and returns it.
+func (h *Handler) PaysAt(pages http.Handler) *Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/pay/", pages)
+	mux.Handle("/", h.routes)
+	h.routes = mux
+	return h
+}
+
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) { h.routes.ServeHTTP(w, r) }

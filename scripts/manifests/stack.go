@@ -179,7 +179,8 @@ func (c *check) checkStandard() {
 }
 
 // alike checks that a function gets the same secrets on both platforms; a
-// credentials file for NATS is added while deploying on OpenFaaS.
+// credentials file for NATS and the secret of tickets are added while deploying
+// on OpenFaaS.
 func (c *check) alike(where, name string, f stackFunction) {
 	for _, o := range c.knative {
 		if o.program != name {
