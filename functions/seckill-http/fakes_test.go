@@ -28,6 +28,7 @@ type fakeRedis struct {
 	mu      sync.Mutex
 	batches [][]seckill.ClaimRequest
 	peeks   int
+	reads   int // of all that is waited for
 }
 
 func (f *fakeRedis) Claim(_ context.Context, sale string, requests []seckill.ClaimRequest) ([]seckill.Decision, error) {
@@ -43,6 +44,21 @@ func (f *fakeRedis) ClaimsOf(_ context.Context, _ string, ids []string) ([]secki
 	out := make([]seckill.Claim, len(ids))
 	for i, id := range ids {
 		out[i] = f.claims[id]
+	}
+	return out, nil
+}
+
+func (f *fakeRedis) ClaimsOfMany(_ context.Context, wanted map[string][]string) (map[string][]seckill.Claim, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.reads++
+	out := map[string][]seckill.Claim{}
+	for sale, ids := range wanted {
+		for _, id := range ids {
+			if c, known := f.claims[id]; known {
+				out[sale] = append(out[sale], c)
+			}
+		}
 	}
 	return out, nil
 }

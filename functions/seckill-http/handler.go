@@ -15,6 +15,7 @@ import (
 type Reservations interface {
 	Claim(ctx context.Context, sale string, requests []seckill.ClaimRequest) ([]seckill.Decision, error)
 	ClaimsOf(ctx context.Context, sale string, ids []string) ([]seckill.Claim, error)
+	ClaimsOfMany(ctx context.Context, wanted map[string][]string) (map[string][]seckill.Claim, error)
 	Known(ctx context.Context, sale string) (bool, error)
 	Readable(ctx context.Context, sale string) (bool, error)
 	Peek(ctx context.Context, sale string) (seckill.SalePeek, error)

@@ -2,19 +2,16 @@ package seckillhttp
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 	"time"
 
 	"seckill/shared/seckill"
 )
 
-const (
-	// tick is how often the claims that somebody waits for are read, all in
-	// one read for each sale.
-	tick = 50 * time.Millisecond
-	// readMax bounds the claims of one read.
-	readMax = 512
-)
+// tick is how often the claims that somebody waits for are read, all of them in
+// one round trip.
+const tick = 50 * time.Millisecond
 
 // results lets readers wait for the results of claims.
 type results struct {
@@ -108,24 +105,21 @@ func (r *results) watch() {
 			}
 		}
 		r.mu.Unlock()
-		for sale, ids := range wanted {
-			r.read(sale, ids)
-		}
+		r.read(wanted)
 	}
 }
 
-// read tells the readers of one sale's claims what is settled. A failed read
-// tells nobody anything; the next tick reads again.
-func (r *results) read(sale string, ids []string) {
-	for start := 0; start < len(ids); start += readMax {
-		chunk := ids[start:min(start+readMax, len(ids))]
-		ctx, cancel := context.WithTimeout(context.Background(), r.config.DecideTimeout)
-		claims, err := r.reservations.ClaimsOf(ctx, sale, chunk)
-		cancel()
-		if err != nil {
-			return
-		}
-		r.tell(sale, claims)
+// read tells the readers of claims what is settled. What cannot be read tells
+// nobody anything; the next tick reads again.
+func (r *results) read(wanted map[string][]string) {
+	ctx, cancel := context.WithTimeout(context.Background(), r.config.DecideTimeout)
+	defer cancel()
+	claims, err := r.reservations.ClaimsOfMany(ctx, wanted)
+	if err != nil {
+		slog.WarnContext(ctx, "results of claims cannot be read", "error", err)
+	}
+	for sale, settled := range claims {
+		r.tell(sale, settled)
 	}
 }
 
@@ -133,7 +127,7 @@ func (r *results) tell(sale string, claims []seckill.Claim) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, claim := range claims {
-		if claim.ID == "" || claim.Status == seckill.ClaimReserved {
+		if claim.Status == seckill.ClaimReserved {
 			continue
 		}
 		for _, settled := range r.waiting[sale][claim.ID] {
