@@ -276,23 +276,6 @@ func (c *campaign) judge(ctx context.Context) error {
 	return nil
 }
 
-// lookAgainFor is how long what is found may take to be put right: orders that
-// fall due while a sale is judged are expired in MySQL a moment before Redis
-// knows. What was wrong for a buyer stays in the history, however long it takes.
-const lookAgainFor = 10 * time.Second
-
-// look judges a sale; again, as long as something is wrong.
-func (c *campaign) look(ctx context.Context, o *offer) (r *record, found []Violation, err error) {
-	for until := time.Now().Add(lookAgainFor); ; pause(ctx, time.Second) {
-		if r, err = c.gather(ctx, o); err != nil {
-			return nil, nil, err
-		}
-		if found = r.judge(); len(found) == 0 || time.Now().After(until) || ctx.Err() != nil {
-			return r, found, nil
-		}
-	}
-}
-
 // verdict names the laws that were broken, else those that were judged.
 func (r *record) verdict() string {
 	if len(r.found) > 0 {
