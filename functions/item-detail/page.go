@@ -2,11 +2,8 @@ package itemdetail
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"strconv"
 	"time"
 
 	"seckill/shared/seckill"
@@ -15,10 +12,7 @@ import (
 // page is a document rendered for the stock and the states at one instant,
 // ready to be written.
 type page struct {
-	body []byte
-	// etag and length are header values, made once.
-	etag   []string
-	length []string
+	*rendered
 	// stocks are the live stocks it shows, read at readAt; a sale whose stock
 	// is unknown is absent.
 	stocks map[string]int64
@@ -76,13 +70,10 @@ func (d *document) render(old *page, stocks map[string]int64, readAt, now time.T
 	}
 	p := &page{stocks: stocks, readAt: readAt, dueAt: readAt.Add(stockFresh), turnsAt: d.turnsAt(now), shownAt: now}
 	if old != nil && bytes.Equal(old.body, body) {
-		p.body, p.etag, p.length, p.html = old.body, old.etag, old.length, old.html
+		p.rendered, p.html = old.rendered, old.html
 		return p, nil
 	}
-	sum := sha256.Sum256(body)
-	p.body, p.html = body, &pages{}
-	p.etag = []string{`"` + hex.EncodeToString(sum[:16]) + `"`}
-	p.length = []string{strconv.Itoa(len(body))}
+	p.rendered, p.html = newRendered(body), &pages{}
 	return p, nil
 }
 

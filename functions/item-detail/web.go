@@ -1,13 +1,10 @@
 package itemdetail
 
 import (
-	"crypto/sha256"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -18,20 +15,6 @@ import (
 //go:embed web
 var webFiles embed.FS
 
-// rendered is an answer ready to be written.
-type rendered struct {
-	body   []byte
-	etag   []string
-	length []string
-}
-
-func newRendered(body []byte) *rendered {
-	sum := sha256.Sum256(body)
-	return &rendered{
-		body: body, etag: []string{`"` + hex.EncodeToString(sum[:16]) + `"`}, length: []string{strconv.Itoa(len(body))},
-	}
-}
-
 // pages are what a page looks like in each language, made when somebody asks.
 type pages [languages]atomic.Pointer[rendered]
 
@@ -41,7 +24,7 @@ var (
 	htmlType = []string{"text/html; charset=utf-8"}
 	policy   = []string{"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 		"form-action 'self'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"}
-	varyPage = []string{"Accept, Accept-Language"}
+	varyPage = []string{"Accept, Accept-Encoding, Accept-Language"}
 	nosniff  = []string{"nosniff"}
 	referrer = []string{"same-origin"}
 )
@@ -106,18 +89,6 @@ func (h *Handler) serveStatic(w http.ResponseWriter, r *http.Request) bool {
 	header["Content-Type"], header["X-Content-Type-Options"] = a.kind, nosniff
 	write(w, r, a.rendered, immutable)
 	return true
-}
-
-// write answers with what is rendered, or that the reader has it.
-func write(w http.ResponseWriter, r *http.Request, content *rendered, caching []string) {
-	header := w.Header()
-	header["Cache-Control"], header["Etag"] = caching, content.etag
-	if match := r.Header["If-None-Match"]; len(match) > 0 && matches(match, content.etag[0]) {
-		w.WriteHeader(http.StatusNotModified)
-		return
-	}
-	header["Content-Length"] = content.length
-	_, _ = w.Write(content.body)
 }
 
 // servePage shows a document to a person.
