@@ -538,6 +538,32 @@ func TestOlderRedisRefusesNobody(t *testing.T) {
 	}
 }
 
+// What is remembered of a sale may fit an older Redis: the look that would
+// refuse by it must notice the age, too.
+func TestOlderRedisRefusesNobodyByALook(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		soldOut := seckill.Decision{Outcome: seckill.OutcomeSoldOut, Epoch: 1, Seq: 5}
+		redis := &fakeRedis{
+			claim:     decideAll(soldOut),
+			peek:      seckill.SalePeek{Open: true, Epoch: 1, Seq: 5, Limit: 1},
+			claimants: map[string]struct{}{"a": {}},
+		}
+		h := seckillhttp.New(testConfig(), redis, &fakeBroker{}, fakeBuyers{})
+		post := func(buyer string) int {
+			return call(h, http.MethodPost, claimsPath, buyer, `{"quantity":1}`).Code
+		}
+		post("first")
+		synctest.Wait() // the claimants are read, as of the fifth claim
+		redis.claim = decideAll(seckill.Decision{Outcome: seckill.OutcomeSoldOut, Epoch: 1, Seq: 6})
+		post("a") // is answered by the script, which knows of a sixth
+		redis.claim = decideAll(soldOut)
+		if code := post("b"); code != http.StatusServiceUnavailable {
+			t.Errorf("a Redis that forgot the sixth claim is believed: %d", code)
+		}
+	})
+}
+
 func TestOwnClaimOnly(t *testing.T) {
 	t.Parallel()
 	c := seckill.Claim{ID: "01890000-0000-7000-8000-000000000001", Sale: "s1", Buyer: "b1", Quantity: 1, Status: seckill.ClaimReserved}

@@ -95,10 +95,7 @@ func (s *refusals) older(sale string, epoch, seq int64) bool {
 		return true
 	}
 	if !known && len(s.marks) >= salesMax {
-		for any := range s.marks {
-			delete(s.marks, any)
-			break
-		}
+		forgetOne(s.marks)
 	}
 	s.marks[sale] = mark{epoch, seq}
 	return false
@@ -123,7 +120,7 @@ func (s *refusals) refuse(ctx context.Context, sale string, batch []*attempt) []
 	}
 	looked := time.Now()
 	peek, err := s.reservations.Peek(ctx, sale)
-	if err != nil || !peek.Open || peek.Stock > 0 {
+	if err != nil || !peek.Open || peek.Stock > 0 || s.older(sale, peek.Epoch, peek.Seq) {
 		return batch
 	}
 	if peek.Epoch != known.epoch || peek.Seq != known.seq || peek.Claims != known.claims {
@@ -204,14 +201,14 @@ func (s *refusals) learn(sale string, decisions []seckill.Decision) {
 // which one is chance.
 func (s *refusals) remember(sale string, m *memory) {
 	if len(s.sales) >= salesMax {
-		s.forgetOne()
+		forgetOne(s.sales)
 	}
 	s.sales[sale] = m
 }
 
-func (s *refusals) forgetOne() {
-	for sale := range s.sales {
-		delete(s.sales, sale)
+func forgetOne[T any](sales map[string]T) {
+	for sale := range sales {
+		delete(sales, sale)
 		return
 	}
 }
